@@ -128,8 +128,8 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
 			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_PAGES,
-			.dead = life_state(before[i].life) == STATE_DEAD,
+			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].state_word & STATE_BAR1,
+			.dead = state_of(before[i].state_word) == STATE_DEAD,
 		};
 	}
 	for (size_t t = 0; !ret && t < threads; t++) {
@@ -165,7 +165,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 		return ret;
 	}
 	for (uint32_t i = 0; !ret && i < n; i++) {
-		enum state state = life_state(before[i].life);
+		enum state state = state_of(before[i].state_word);
 
 		if ((state == STATE_LIVE || state == STATE_DEAD) && found[i].addr + found[i].length >= found[i].addr)
 			ret = top_add(top, &found[i]);

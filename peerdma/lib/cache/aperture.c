@@ -5,9 +5,9 @@
 #include "state.h"
 
 /* log2 of the page size; -1: it takes none. */
-static int page_shift(uint64_t life)
+static int page_shift(uint64_t state_word)
 {
-	return (int)((life & LIFE_PAGES) >> LIFE_PAGES_AT) - 1;
+	return (int)((state_word & STATE_BAR1) >> STATE_BAR1_AT) - 1;
 }
 
 static uint64_t page_of(uint64_t addr, int shift)
@@ -23,7 +23,7 @@ static uint64_t pages_end(uint64_t end, int shift)
 
 uint64_t aperture_whole(const struct region *region)
 {
-	int shift = page_shift(ord_load(&region->life));
+	int shift = page_shift(ord_load(&region->state_word));
 	uint64_t addr = ord_load(&region->pub.addr);
 
 	if (shift < 0)
@@ -42,7 +42,7 @@ static bool next_one(void *arg, uint32_t entry)
 	struct beside *b = arg;
 	const struct region *r = &b->cache->regions[entry_number(entry)];
 
-	if (page_shift(ord_load(&r->life)) != b->shift)
+	if (page_shift(ord_load(&r->state_word)) != b->shift)
 		return true;
 	b->from = page_of(r->pub.addr, b->shift);
 	return false;
@@ -59,16 +59,16 @@ static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from
 
 		if (entry == INDEX_NONE || r->pub.addr + r->pub.length <= from)
 			break;
-		if (page_shift(ord_load(&r->life)) == shift)
+		if (page_shift(ord_load(&r->state_word)) == shift)
 			return pages_end(r->pub.addr + r->pub.length, shift);
 		addr = place->key;
 	}
 	return from;
 }
 
-uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t life)
+uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word)
 {
-	struct beside next = { cache, page_shift(life), UINT64_MAX };
+	struct beside next = { cache, page_shift(state_word), UINT64_MAX };
 	uint64_t first, end;
 
 	if (next.shift < 0)
@@ -88,11 +88,11 @@ void region_insert(struct peerdma_cache *cache, struct index_place *place, uint3
 
 	if (index_insert_at(&cache->index, place, addr, entry_of(number, length)))
 		__builtin_trap();	/* index_size() has room for every number */
-	cache->aperture += aperture_alone(cache, addr, addr + length, ord_load(&r->life));
+	cache->aperture += aperture_alone(cache, addr, addr + length, ord_load(&r->state_word));
 }
 
 void region_remove(struct peerdma_cache *cache, struct region *r)
 {
-	cache->aperture -= aperture_alone(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->life));
+	cache->aperture -= aperture_alone(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
 	index_remove(&cache->index, r->pub.addr);
 }

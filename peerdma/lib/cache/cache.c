@@ -314,7 +314,7 @@ static bool list_one(void *arg, uint32_t entry)
 	if (l->n == l->max)
 		return false;
 	e = (struct peerdma_cache_entry){
-		.size = l->size, .access = life_access(ord_load(&r->life)), .addr = r->pub.addr, .length = r->pub.length,
+		.size = l->size, .access = state_access(ord_load(&r->state_word)), .addr = r->pub.addr, .length = r->pub.length,
 		.gets = region_gets(l->cache, number), .holds = region_refs(l->cache, number),
 	};
 	put_out(l->entries + l->n++ * l->size, &e, sizeof(e));

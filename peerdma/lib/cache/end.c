@@ -2,7 +2,7 @@
 /*
  * end.c - how regions end: invalidation, eviction, merging, staleness.
  *
- *	end_begin()	removes the region from the index and changes its life
+ *	end_begin()	removes the region from the index and changes its state word
  *	end_commit()	empties every thread's refs, waits for hits under way, then sums
  *			the refs.  Held: DEAD, and the put of the last ref finishes.
  *			Not held: ENDING, and this thread finishes.  If hits cannot be
@@ -20,13 +20,13 @@
 
 void region_count(struct peerdma_cache *cache, const struct region *r, int n)
 {
-	uint64_t life = ord_load(&r->life), bytes = ord_load(&r->pub.length) * (uint64_t)n;
+	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) * (uint64_t)n;
 
 	cache->count += (uint64_t)n;
 	cache->bytes += bytes;
-	if (life & LIFE_HOST)
+	if (state_word & STATE_IS_HOST)
 		cache->host += bytes;
-	if (life & LIFE_DEVICE)
+	if (state_word & STATE_IS_DEVICE)
 		cache->device += bytes;
 }
 
@@ -54,9 +54,9 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 
 static void set_state(struct region *region, enum state state)
 {
-	uint64_t life = ord_load(&region->life);
+	uint64_t state_word = ord_load(&region->state_word);
 
-	ord_store_release(&region->life, LIFE(life_gen(life), state) | (life & LIFE_FIXED));
+	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) | (state_word & STATE_PROPERTIES));
 }
 
 static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why why)
@@ -72,13 +72,13 @@ static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why 
 void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list, enum end_why why)
 {
 	struct region *region = &cache->regions[number];
-	uint64_t life = ord_load_acquire(&region->life);
+	uint64_t state_word = ord_load_acquire(&region->state_word);
 
 	remember(cache, number, why);
 	region_remove(cache, region);
 	/* Its maker may be about to make it LIVE: one of us comes first. */
-	if (life_state(life) == STATE_PENDING) {
-		if (ord_replace(&region->life, life, LIFE(life_gen(life), STATE_KILLED) | (life & LIFE_FIXED)))
+	if (state_of(state_word) == STATE_PENDING) {
+		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word), STATE_KILLED) | (state_word & STATE_PROPERTIES)))
 			return;
 	}
 	set_state(region, STATE_DYING);
@@ -144,7 +144,7 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 /* Lock: whether another thread that makes no fences may be in the middle of a hit of it. */
 static bool in_doubt(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
 {
-	uint32_t gen = life_gen(ord_load(&cache->regions[number].life));
+	uint32_t gen = state_gen(ord_load(&cache->regions[number].state_word));
 	bool doubt = false;
 
 	for (struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
@@ -292,10 +292,10 @@ uint32_t end_all(struct peerdma_cache *cache)
 		struct ending list = ENDING_NONE;
 
 		cache_lock(cache);
-		if (life_state(ord_load(&region->life)) == STATE_LIVE) {
+		if (state_of(ord_load(&region->state_word)) == STATE_LIVE) {
 			end_begin(cache, n, &list, END_EVICTED);
 			take_out(cache, region);
-		} else if (life_state(ord_load(&region->life)) == STATE_DEAD) {
+		} else if (state_of(ord_load(&region->state_word)) == STATE_DEAD) {
 			take_dead(cache, region, &list);
 		}
 		cache_unlock(cache);
@@ -321,7 +321,7 @@ void end_notify(struct peerdma_cache *cache, struct ending *list)
 		cache->options.ended(cache->options.arg, &region->pub);
 		cache_lock(cache);
 		region->refs--;
-		if (life_state(ord_load(&region->life)) == STATE_DYING) {
+		if (state_of(ord_load(&region->state_word)) == STATE_DYING) {
 			doubt(cache, region);
 			end_doubtful(cache);
 		} else if (!refs_checked(cache, n))
@@ -340,7 +340,7 @@ void end_last_ref(struct peerdma_cache *cache, uint32_t number)
 	enum state state;
 
 	cache_lock(cache);
-	state = life_state(ord_load(&region->life));
+	state = state_of(ord_load(&region->state_word));
 	/* It has ended, so there was no ref to give back. */
 	if (state == STATE_FREE || state == STATE_ENDING)
 		refs_checked(cache, number);
@@ -350,12 +350,12 @@ void end_last_ref(struct peerdma_cache *cache, uint32_t number)
 	end_finish(cache, &list);
 }
 
-void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t life)
+void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word)
 {
 	struct ending list = ENDING_NONE;
 
 	cache_lock(cache);
-	if (ord_load(&region->life) == life) {
+	if (ord_load(&region->state_word) == state_word) {
 		end_begin(cache, region_number(cache, region), &list, END_STALE);
 		cache->stale++;
 		list.freed = cache->options.ended;
@@ -378,7 +378,7 @@ void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct en
 		uint32_t gets;
 
 		cache->hand = number + 1;
-		if (life_state(ord_load(&region->life)) != STATE_LIVE || !(ord_load(&region->life) & who))
+		if (state_of(ord_load(&region->state_word)) != STATE_LIVE || !(ord_load(&region->state_word) & who))
 			continue;
 		gets = (uint32_t)region_gets(cache, number);
 		if (gets != region->clock) {

@@ -37,7 +37,7 @@ static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, st
 	struct thread_refs *refs = refs_meet(tc, region);
 
 	/* This thread puts the region for the first time, or the last ref of all is put. */
-	if (done == REF_CHECK && ref_put_first(refs, &region->life) == REF_UNDONE)
+	if (done == REF_CHECK && ref_put_first(refs, &region->state_word) == REF_UNDONE)
 		end_last_ref(cache, region_number(cache, region));
 	if (COUNT_LOW(ord_load(&refs->count)))
 		spill(cache, tc, region_number(cache, region));
@@ -103,10 +103,10 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 
 /* ---- get ---- */
 
-static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t life)
+static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
 {
-	if (life_state(life) == STATE_LIVE)
-		end_stale(cache, thread_cache_find(cache), region, life);
+	if (state_of(state_word) == STATE_LIVE)
+		end_stale(cache, thread_cache_find(cache), region, state_word);
 	put_carefully(cache, region);
 	return false;
 }
@@ -124,14 +124,14 @@ static bool asked(struct peerdma_cache *cache, const struct region *region, uint
 /* Held; but is it still what is at this address?  If not, the ref is given back. */
 static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
 {
-	uint64_t life = ord_load(&region->life);
+	uint64_t state_word = ord_load(&region->state_word);
 	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
 		/* That of pins takes care itself, where there is something to be cancelled. */
 		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr, length) :
 		       asked(cache, region, addr, length);
-	return __builtin_expect(good, 1) || gone(cache, region, life);
+	return __builtin_expect(good, 1) || gone(cache, region, state_word);
 }
 
 /* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
@@ -141,24 +141,24 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 	struct thread_refs *refs;
 	struct region *region;
 	bool first;
-	uint64_t life;
+	uint64_t state_word;
 
 	if (!entry_may_reach(entry, tc->place.key, addr) || number >= ord_load(&cache->ready))
 		return NULL;
 	region = &cache->regions[number];
-	life = ord_load_acquire(&region->life);
-	if (life_state(life) != STATE_LIVE || access & ~life_access(life) || !region_covers(region, addr, last))
+	state_word = ord_load_acquire(&region->state_word);
+	if (state_of(state_word) != STATE_LIVE || access & ~state_access(state_word) || !region_covers(region, addr, last))
 		return NULL;
 	refs = refs_meet(tc, region);
 	if (!refs)
 		return NULL;
-	first = ord_load(&refs->gen) != life_gen(life);
+	first = ord_load(&refs->gen) != state_gen(state_word);
 	if (!first && ref_get(refs, tc->fence, &count) == REF_UNDONE) {
 		ref_undo(refs, count);
 		end_last_ref(cache, number);
 		return NULL;
 	}
-	if (first && ref_get_first(refs, &region->life, life) == REF_UNDONE) {
+	if (first && ref_get_first(refs, &region->state_word, state_word) == REF_UNDONE) {
 		end_last_ref(cache, number);
 		return NULL;
 	}
@@ -169,7 +169,7 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 		return NULL;
 	}
 	/* A thread's table has only what will do for all who do not say what they want. */
-	if (!(cache->options.access & ~life_access(life)))
+	if (!(cache->options.access & ~state_access(state_word)))
 		thread_cache_remember(tc, region, addr);
 	return region;
 }

@@ -57,8 +57,8 @@ static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, s
 	if (e.aperture & (e.aperture - 1))
 		return fail(-EINVAL, "peerdma_cache_get: extent() set the aperture's page size to %u, which is not a power of two",
 			    e.aperture);
-	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
-		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
+	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << STATE_BAR1_AT : 0) |
+		   (e.kind == PEERDMA_KIND_HOST ? STATE_IS_HOST : e.kind == PEERDMA_KIND_DEVICE ? STATE_IS_DEVICE : 0);
 	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
 		w->own_from = e.addr;
 		w->own_to = e.addr + e.length;
@@ -133,15 +133,15 @@ static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_
 
 	/* Before anything of it is read: a page is given once when it is written first, and twice otherwise. */
 	ord_store(&r->pub.length, length);
-	gen = life_gen(ord_load(&r->life)) + 1;
-	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | w->fixed | (uint64_t)w->with_access << LIFE_ACCESS_AT;
+	gen = state_gen(ord_load(&r->state_word)) + 1;
+	w->state_word = STATE_WORD(gen ? gen : 1, STATE_PENDING) | w->fixed | (uint64_t)w->with_access << STATE_ACCESS_AT;
 	/* find() looks before it holds. */
 	ord_store(&r->pub.addr, w->from);
 	/* Identifies the thread that makes it: any address of thread-local memory does. */
 	ord_store(&r->pub.registration, &this_thread);
 	r->word = NULL;
 	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
-	ord_store_release(&r->life, w->life);
+	ord_store_release(&r->state_word, w->state_word);
 	region_count(cache, r, 1);
 	return r;
 }
@@ -155,11 +155,11 @@ static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const
 	} else if (w->apart) {
 		apart_remove(cache, r);
 		cache->aperture -= aperture_whole(r);
-	} else if (life_state(ord_load(&r->life)) == STATE_PENDING) {
+	} else if (state_of(ord_load(&r->state_word)) == STATE_PENDING) {
 		region_remove(cache, r);
 	}
 	region_count(cache, r, -1);
-	ord_store(&r->life, LIFE(life_gen(ord_load(&r->life)), STATE_FREE));
+	ord_store(&r->state_word, STATE_WORD(state_gen(ord_load(&r->state_word)), STATE_FREE));
 	number_put(cache, region_number(cache, r));
 	if (cache->waiting)
 		ord_wake_all(&cache->settled);
@@ -174,17 +174,17 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 	bool done;
 
 	cache_lock(cache);
-	done = ord_load(&r->life) == w->life;
+	done = ord_load(&r->state_word) == w->state_word;
 	if (done && w->apart)
 		overlap_replace(cache, r, &list);
 	if (done && w->alone) {
-		live = LIFE(life_gen(live), STATE_DEAD) | (live & LIFE_FIXED);
+		live = STATE_WORD(state_gen(live), STATE_DEAD) | (live & STATE_PROPERTIES);
 		cache->dead++;
 	}
 	if (done) {
 		r->refs++;
 		r->gets++;
-		ord_store_release(&r->life, live);
+		ord_store_release(&r->state_word, live);
 		ord_wake_all(&cache->settled);
 		end_commit(cache, thread_cache_find(cache), &list);
 	}
@@ -207,7 +207,7 @@ static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct 
 static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc, const struct wish *w, struct region *r,
 			   const struct peerdma_registration *registration)
 {
-	uint64_t live = w->life + (STATE_LIVE - STATE_PENDING);
+	uint64_t live = w->state_word + (STATE_LIVE - STATE_PENDING);
 	uint32_t number = region_number(cache, r), before, count;
 	struct thread_refs *refs;
 
@@ -218,11 +218,11 @@ static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
 	if (!refs)
 		return publish_locked(cache, w, r, live);
 	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
-	refs_fill(refs, life_gen(live));
+	refs_fill(refs, state_gen(live));
 	before = ord_load(&refs->count);
 	count = before + COUNT_GET;
 	ord_store(&refs->count, count);
-	if (!ord_replace(&r->life, w->life, live)) {
+	if (!ord_replace(&r->state_word, w->state_word, live)) {
 		ord_store(&refs->gen, 0);
 		ord_store_release(&refs->count, before);
 		return false;

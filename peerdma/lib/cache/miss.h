@@ -11,11 +11,11 @@ struct wish {
 	uint64_t own_from, own_to;	/* in whole granules, or as ops have it */
 	uint64_t bound_from, bound_to;	/* what it overlaps is taken in as long as it lies within */
 	uint64_t from, to;	/* what to register: with regions that it overlaps, or without */
-	uint64_t fixed;		/* of LIFE_FIXED, but for the access: pages and kind */
+	uint64_t fixed;		/* of STATE_PROPERTIES, but for the access: pages and kind */
 	uint32_t access;	/* as asked for */
 	uint32_t with_access;	/* and what the regions that it replaces have */
 	const struct peerdma_cache_request *request;
-	uint64_t life;		/* of the region that was begun, PENDING */
+	uint64_t state_word;		/* of the region that was begun, PENDING */
 	uint64_t replaced_bytes;
 	uint32_t replaced;	/* regions that end when it is there */
 	bool alone;		/* the cache is off: it is in no list, and no other get finds it */
@@ -30,7 +30,7 @@ struct wish {
 struct waiter {
 	const void *thread;
 	struct region *region;
-	uint64_t life;
+	uint64_t state_word;
 	struct waiter *next;
 };
 

@@ -40,7 +40,7 @@ static struct region *apart_find(const struct peerdma_cache *cache, uint64_t fro
 	for (uint32_t n = cache->apart; n != NO_REGION; n = cache->regions[n].next) {
 		struct region *r = &cache->regions[n];
 
-		if (life_state(ord_load(&r->life)) == STATE_PENDING && touches(r, from, to))
+		if (state_of(ord_load(&r->state_word)) == STATE_PENDING && touches(r, from, to))
 			return r;
 	}
 	return NULL;
@@ -61,7 +61,7 @@ uint32_t apart_kill(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 	uint32_t count = 0;
 
 	while ((r = apart_find(cache, from, to))) {
-		ord_store_release(&r->life, ord_load(&r->life) + (STATE_KILLED - STATE_PENDING));
+		ord_store_release(&r->state_word, ord_load(&r->state_word) + (STATE_KILLED - STATE_PENDING));
 		count++;
 	}
 	return count;
@@ -76,7 +76,7 @@ static bool waits_for_us(const struct peerdma_cache *cache, const struct region 
 	const struct waiter *w = cache->waiters;
 
 	while (w && maker != &this_thread) {
-		if (w->thread != maker || ord_load(&w->region->life) != w->life) {
+		if (w->thread != maker || ord_load(&w->region->state_word) != w->state_word) {
 			w = w->next;
 			continue;
 		}
@@ -87,14 +87,14 @@ static bool waits_for_us(const struct peerdma_cache *cache, const struct region 
 }
 
 /* Lock.  Until the region is not any more what it was when it was found to be PENDING. */
-static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t life)
+static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64_t state_word)
 {
-	struct waiter self = { &this_thread, pending, life, cache->waiters }, **link = &cache->waiters;
+	struct waiter self = { &this_thread, pending, state_word, cache->waiters }, **link = &cache->waiters;
 
 	cache->waiters = &self;
 	ord_store(&cache->waiting, cache->waiting + 1);
 	ord_fence();
-	while (ord_load(&pending->life) == life)
+	while (ord_load(&pending->state_word) == state_word)
 		ord_wait(&cache->settled, &cache->lock);
 	ord_store(&cache->waiting, cache->waiting - 1);
 	while (*link != &self)
@@ -102,7 +102,7 @@ static void wait_for(struct peerdma_cache *cache, struct region *pending, uint64
 	*link = self.next;
 }
 
-static enum step wait_or_fail(struct peerdma_cache *cache, struct wish *w, struct region *pending, uint64_t life, int *error)
+static enum step wait_or_fail(struct peerdma_cache *cache, struct wish *w, struct region *pending, uint64_t state_word, int *error)
 {
 	if (ord_load(&pending->pub.registration) == &this_thread)
 		w->why = "called by add() for the memory that it is registering";
@@ -113,7 +113,7 @@ static enum step wait_or_fail(struct peerdma_cache *cache, struct wish *w, struc
 		*error = -EDEADLK;
 		return FAILED;
 	}
-	wait_for(cache, pending, life);
+	wait_for(cache, pending, state_word);
 	return AGAIN;
 }
 
@@ -131,11 +131,11 @@ static bool look_at(void *arg, uint32_t entry)
 {
 	struct look *o = arg;
 	struct region *r = &o->cache->regions[entry_number(entry)];
-	uint64_t life = ord_load_acquire(&r->life);	/* its maker held no lock when it made it LIVE */
+	uint64_t state_word = ord_load_acquire(&r->state_word);	/* its maker held no lock when it made it LIVE */
 
-	if (life_state(life) == STATE_PENDING) {
+	if (state_of(state_word) == STATE_PENDING) {
 		o->pending = r;
-		o->pending_life = life;
+		o->pending_life = state_word;
 	}
 	if (r->pub.addr < o->from)
 		o->from = r->pub.addr;
@@ -174,7 +174,7 @@ static bool replace_one(void *arg, uint32_t entry)
 	p->first = number;
 	p->count++;
 	p->bytes += r->pub.length;
-	p->access |= life_access(ord_load(&r->life));
+	p->access |= state_access(ord_load(&r->state_word));
 	return true;
 }
 
@@ -189,12 +189,12 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 	struct replacing p = { .cache = cache, .first = NO_REGION };
 	uint32_t entry = index_seek(&cache->index, w->addr);
 	struct region *r;
-	uint64_t life;
+	uint64_t state_word;
 
 	if (entry != INDEX_NONE && region_covers(&cache->regions[entry_number(entry)], w->addr, w->last)) {
 		r = &cache->regions[entry_number(entry)];
-		life = ord_load_acquire(&r->life);
-		if (life_state(life) == STATE_LIVE && !(w->access & ~life_access(life))) {
+		state_word = ord_load_acquire(&r->state_word);
+		if (state_of(state_word) == STATE_LIVE && !(w->access & ~state_access(state_word))) {
 			*out = r;
 			r->refs++;
 			r->gets++;
@@ -224,7 +224,7 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 	}
 	r = apart_find(cache, w->from, w->to);
 	if (r)
-		return wait_or_fail(cache, w, r, ord_load(&r->life), error);
+		return wait_or_fail(cache, w, r, ord_load(&r->state_word), error);
 	p.from = w->from;
 	p.to = w->to;
 	if (o.any)

@@ -10,14 +10,14 @@ void refs_fill(struct thread_refs *refs, uint32_t gen)
 	ord_store(&refs->gen, gen);
 }
 
-enum ref ref_get_first(struct thread_refs *refs, const uint64_t *life, uint64_t expected)
+enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uint64_t expected)
 {
 	uint32_t count = ord_load(&refs->count);
 
 	ord_store(&refs->count, count + COUNT_GET);
-	refs_fill(refs, life_gen(expected));
+	refs_fill(refs, state_gen(expected));
 	ord_fence();
-	if (ord_load_acquire(life) == expected)
+	if (ord_load_acquire(state_word) == expected)
 		return REF_OK;
 	ord_store(&refs->gen, 0);
 	ord_store_release(&refs->count, count);
@@ -29,14 +29,14 @@ enum ref ref_get_first(struct thread_refs *refs, const uint64_t *life, uint64_t 
  * notified by the result.  Without the ref, the number may belong to another region by
  * now: then the refs names that region, and the one that was held has already ended.
  */
-enum ref ref_put_first(struct thread_refs *refs, const uint64_t *life)
+enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word)
 {
-	uint64_t now = ord_load_acquire(life);
+	uint64_t now = ord_load_acquire(state_word);
 
-	if (life_state(now) == STATE_LIVE) {
-		refs_fill(refs, life_gen(now));
+	if (state_of(now) == STATE_LIVE) {
+		refs_fill(refs, state_gen(now));
 		ord_fence();
-		if (ord_load(life) == now)
+		if (ord_load(state_word) == now)
 			return REF_OK;
 		ord_store(&refs->gen, 0);
 	}

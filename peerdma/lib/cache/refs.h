@@ -13,9 +13,9 @@
  * can be found by the ender of that generation:
  *
  *   fill	the thread stores the generation, makes a fence, and reads the
- *		region's life: unless it is live, the refs is emptied again
- *   end	the ender changes the life, makes a fence, and empties each refs
- *		that has the generation; a thread whose record is empty reads the life
+ *		region's state word: unless it is live, the refs is emptied again
+ *   end	the ender changes the state word, makes a fence, and empties each refs
+ *		that has the generation; a thread whose record is empty reads the state word
  */
 #ifndef CACHE_HOLD_H
 #define CACHE_HOLD_H
@@ -78,7 +78,7 @@ static inline uint32_t count_gets(uint32_t count)
 	return (count + 0x8000) >> 16;
 }
 
-/* A region's life: its generation, what is known of it, and its state. */
+/* A region's state word: its generation, what is known of it, and its state. */
 enum state {
 	STATE_FREE,
 	STATE_PENDING,		/* being registered by one thread, which others wait for */
@@ -93,28 +93,28 @@ enum state {
  * Beside them, and the same until the region ends: 0, or one more than the shift of the pages of
  * a GPU's aperture that it takes.
  */
-#define LIFE_PAGES_AT	8
-#define LIFE_PAGES	(0x3fU << LIFE_PAGES_AT)
+#define STATE_BAR1_AT	8
+#define STATE_BAR1	(0x3fU << STATE_BAR1_AT)
 /* Its kind of memory, and what it may be accessed for. */
-#define LIFE_HOST	(1U << 14)
-#define LIFE_DEVICE	(1U << 15)
-#define LIFE_ACCESS_AT	16
-#define LIFE_FIXED	0xffffff00U
-#define LIFE(gen, state) ((uint64_t)(gen) << 32 | (state))
+#define STATE_IS_HOST	(1U << 14)
+#define STATE_IS_DEVICE	(1U << 15)
+#define STATE_ACCESS_AT	16
+#define STATE_PROPERTIES	0xffffff00U
+#define STATE_WORD(gen, state) ((uint64_t)(gen) << 32 | (state))
 
-static inline uint32_t life_gen(uint64_t life)
+static inline uint32_t state_gen(uint64_t state_word)
 {
-	return (uint32_t)(life >> 32);
+	return (uint32_t)(state_word >> 32);
 }
 
-static inline uint32_t life_access(uint64_t life)
+static inline uint32_t state_access(uint64_t state_word)
 {
-	return (uint32_t)life >> LIFE_ACCESS_AT;
+	return (uint32_t)state_word >> STATE_ACCESS_AT;
 }
 
-static inline enum state life_state(uint64_t life)
+static inline enum state state_of(uint64_t state_word)
 {
-	return (enum state)(life & 0xff);
+	return (enum state)(state_word & 0xff);
 }
 
 enum ref {
@@ -159,8 +159,8 @@ static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *c
 }
 
 /* If the refs has no generation, or another: REF_OK, or REF_UNDONE: the count was rolled back. */
-enum ref ref_get_first(struct thread_refs *refs, const uint64_t *life, uint64_t expected);
-enum ref ref_put_first(struct thread_refs *refs, const uint64_t *life);
+enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uint64_t expected);
+enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word);
 
 /* By the refs's thread: from now on the ender of this generation finds the record.  No page of it is known yet. */
 void refs_fill(struct thread_refs *refs, uint32_t gen);

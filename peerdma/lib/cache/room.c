@@ -20,19 +20,19 @@ struct need {
 	uint32_t regions;
 };
 
-/* Which regions must go: bits of LIFE_FIXED of which one will do; UINT64_MAX: any; 0: none. */
+/* Which regions must go: bits of STATE_PROPERTIES of which one will do; UINT64_MAX: any; 0: none. */
 static uint64_t who_goes(struct peerdma_cache *cache, const struct wish *w, const struct need *need)
 {
 	const struct peerdma_cache_options *o = &cache->options;
 
 	if (over(cache->count, need->regions, 1, o->max_regions) || over(cache->bytes, need->bytes, need->length, o->max_bytes))
 		return UINT64_MAX;
-	if (w->fixed & LIFE_HOST && over(cache->host, need->host, need->length, o->max_host))
-		return LIFE_HOST;
-	if (w->fixed & LIFE_DEVICE && over(cache->device, need->device, need->length, o->max_device))
-		return LIFE_DEVICE;
-	if (w->fixed & LIFE_PAGES && over(cache->aperture, 0, aperture_alone(cache, w->from, w->to, w->fixed), o->max_aperture))
-		return LIFE_PAGES;
+	if (w->fixed & STATE_IS_HOST && over(cache->host, need->host, need->length, o->max_host))
+		return STATE_IS_HOST;
+	if (w->fixed & STATE_IS_DEVICE && over(cache->device, need->device, need->length, o->max_device))
+		return STATE_IS_DEVICE;
+	if (w->fixed & STATE_BAR1 && over(cache->aperture, 0, aperture_alone(cache, w->from, w->to, w->fixed), o->max_aperture))
+		return STATE_BAR1;
 	return 0;
 }
 
@@ -44,8 +44,8 @@ void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending 
 	uint32_t first = list->count, many = 1 + o->max_regions / EVICT_SHARE;
 	uint64_t who;
 
-	need.host = w->fixed & LIFE_HOST ? need.bytes : 0;
-	need.device = w->fixed & LIFE_DEVICE ? need.bytes : 0;
+	need.host = w->fixed & STATE_IS_HOST ? need.bytes : 0;
+	need.device = w->fixed & STATE_IS_DEVICE ? need.bytes : 0;
 	while ((who = who_goes(cache, w, &need))) {
 		uint32_t last = list->first, n = list->count;
 
@@ -54,11 +54,11 @@ void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending 
 			break;
 		need.regions += list->count - n;
 		for (uint32_t i = list->first; i != last; i = cache->regions[i].next) {
-			uint64_t life = ord_load(&cache->regions[i].life), length = cache->regions[i].pub.length;
+			uint64_t state_word = ord_load(&cache->regions[i].state_word), length = cache->regions[i].pub.length;
 
 			need.bytes += length;
-			need.host += life & LIFE_HOST ? length : 0;
-			need.device += life & LIFE_DEVICE ? length : 0;
+			need.host += state_word & STATE_IS_HOST ? length : 0;
+			need.device += state_word & STATE_IS_DEVICE ? length : 0;
 		}
 	}
 	cache->evictions += list->count - first;

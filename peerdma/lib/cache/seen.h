@@ -43,7 +43,7 @@ static inline uint64_t seen_layout(void)
 		offsetof(struct peerdma_cache, gone_slot_hits), offsetof(struct peerdma_cache, thread_changes),
 		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, seen_next),
 		offsetof(struct thread_cache, refs), offsetof(struct thread_cache, capacity), offsetof(struct thread_cache, hits), offsetof(struct thread_cache, index_hits),
-		offsetof(struct thread_cache, next), offsetof(struct region, life), offsetof(struct region, word),
+		offsetof(struct thread_cache, next), offsetof(struct region, state_word), offsetof(struct region, word),
 		offsetof(struct region, refs), offsetof(struct region, gets), offsetof(struct thread_refs, count),
 	};
 	uint64_t sum = SEEN_VERSION;

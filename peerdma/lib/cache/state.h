@@ -14,7 +14,7 @@
  *   drain.c	deferred ends	lock.h		signal handlers
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the
- * index, and of a region's life but one: PENDING to LIVE is its maker's.
+ * index, and of a region's state word but one: PENDING to LIVE is its maker's.
  *
  * What no call may do:
  *
@@ -47,7 +47,7 @@
 
 struct region {
 	struct peerdma_cached pub;	/* while PENDING, registration is its maker's mark */
-	uint64_t life;
+	uint64_t state_word;
 	const uint32_t *word;
 	uint32_t expected;
 	int32_t refs;			/* lock: those not in a thread's refs */
@@ -307,7 +307,7 @@ void regions_touched(struct peerdma_cache *cache, struct index_place *place, uin
  */
 uint64_t aperture_whole(const struct region *region);
 /* What a region at [from, to) would add, or does. */
-uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t life);
+uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word);
 /* Into the index and out of it. */
 void region_insert(struct peerdma_cache *cache, struct index_place *place, uint32_t number);
 void region_remove(struct peerdma_cache *cache, struct region *region);
@@ -343,12 +343,12 @@ uint32_t end_all(struct peerdma_cache *cache);
 void end_finish(struct peerdma_cache *cache, struct ending *list);
 /* drain.c.  No lock.  tc: the thread's, or NULL; it is marked no more.  Deregisters what was deferred by now; how many. */
 uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc);
-/* Lock: chooses up to n idle regions that were not used lately, with one of these bits in their life. */
+/* Lock: chooses up to n idle regions that were not used lately, with one of these bits in their state word. */
 void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list);
 /* No lock: called after a ref of a region that is ending was given back. */
 void end_last_ref(struct peerdma_cache *cache, uint32_t number);
 /* No lock: ends a region unless it has changed. */
-void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t life);
+void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word);
 /* Lock. */
 int64_t region_refs(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
