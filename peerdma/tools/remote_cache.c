@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/cache/seen.h"
+#include "../lib/cache/inspect.h"
 #include "../lib/cache/totals.h"
 #include "remote_cache.h"
 
@@ -250,7 +250,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 	out->serial = cache_number(&cache);
 	totals_begin(&cache, &out->counters);
 	read_ended(&cache, out);
-	*next = address(cache.seen_next);
+	*next = address(cache.inspect_next);
 	ret = read_thread_caches(m, &cache, &out->counters, &refs);
 	totals_end(&out->counters);
 	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
@@ -315,7 +315,7 @@ static void forget(struct remote_caches *c, size_t from)
 int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, struct remote_caches *out)
 {
 	size_t before = out->count;
-	struct seen_page p, again;
+	struct inspect_page p, again;
 	int ret = -EAGAIN;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++) {
@@ -323,7 +323,7 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, stru
 		if (ret)
 			break;
 		p.magic[sizeof(p.magic) - 1] = 0;
-		if (strcmp(p.magic, SEEN_NAME) || p.version != SEEN_VERSION || p.size != sizeof(p) || p.layout != seen_layout())
+		if (strcmp(p.magic, INSPECT_NAME) || p.version != INSPECT_VERSION || p.size != sizeof(p) || p.layout != inspect_layout())
 			return -EPROTO;
 		ret = p.changes & 1 ? -EAGAIN : try_list(m, p.first, most, out);
 		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */

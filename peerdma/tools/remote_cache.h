@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * remote_cache.h - the caches of another process, read in place in its memory
- * (lib/cache/seen.h).
+ * (lib/cache/inspect.h).
  *
  * The process keeps running, and may be any user's: values that are read may be
  * inconsistent or forged.  None is used as a size, a count or an address without bounds.

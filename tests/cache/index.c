@@ -39,7 +39,7 @@ static void fresh(uint32_t keys)
 	memset(memory, 0, index_size(keys));
 	/* What an index of before has left: a place, of the same number of changes. */
 	memset(&ix, 0xff, sizeof(ix));
-	ix.finger = (struct index_place){ .changes = 1, .to = UINT64_MAX, .leaf = 1 };
+	ix.cursor = (struct index_place){ .changes = 1, .to = UINT64_MAX, .leaf = 1 };
 	index_init(&ix, memory, keys);
 	kept = (struct index_place){ 0 };
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../peerdma/lib/cache/seen.h"
+#include "../../peerdma/lib/cache/inspect.h"
 #include "check.h"
 #include "nothing.h"
 #include "remote_cache.h"

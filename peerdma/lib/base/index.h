@@ -53,7 +53,7 @@ struct index {
 	uint32_t used __attribute__((aligned(64)));
 	uint32_t free, free_count;	/* a list through child[0] */
 	uint32_t hints_most;		/* that hints_mask may be */
-	struct index_place finger;	/* the lock's */
+	struct index_place cursor;	/* the lock's */
 };
 
 /* Room for so many nodes that `keys` keys always fit. */

@@ -210,11 +210,11 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors & PEERDMA_MONITOR_WORD;
 	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
-	cache->free = cache->returned = cache->deferred = cache->doubtful = cache->apart = NO_REGION;
+	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->apart = NO_REGION;
 	cache->gate = serial_take();
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
-	cache_seen_begin(cache);
+	inspect_begin(cache);
 	/* Last: an event may come at once. */
 	ret = cache_monitors_begin(cache);
 	if (ret) {
@@ -236,9 +236,9 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 	/* remove() may report what it frees: that would defer ends which no one comes for any more. */
 	ord_store(&cache->closing, true);
 	if (owner) {
-		cache_seen_end(cache);
+		inspect_end(cache);
 		thread_caches_orphan(cache);
-		while (drain_now(cache, NULL) + end_all(cache))
+		while (deferred_drain(cache, NULL) + teardown_all(cache))
 			;
 	}
 	serial_give(cache_serial(cache));
@@ -260,7 +260,7 @@ EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
 		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_drain");
-	n = drain_now(cache, thread_cache_find(cache));
+	n = deferred_drain(cache, thread_cache_find(cache));
 	return n > INT32_MAX ? INT32_MAX : (int)n;
 }
 
@@ -272,7 +272,7 @@ EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 		return ret;
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_trim");
-	drain_now(cache, thread_cache_find(cache));
+	deferred_drain(cache, thread_cache_find(cache));
 	return (int)room_evict(cache, n);
 }
 

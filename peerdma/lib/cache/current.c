@@ -35,7 +35,7 @@ static void thread_cache_end(struct thread_cache *tc)
 	}
 	cache_lock(cache);
 	thread_cache_leave(cache, tc);
-	end_doubtful(cache);
+	teardown_unsettled(cache);
 	cache_unlock(cache);
 	refs_free(refs, capacity);
 	thread_cache_free(tc);
@@ -109,7 +109,7 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 			uint32_t capacity = tc->capacity;
 
 			thread_cache_leave(cache, tc);
-			end_doubtful(cache);
+			teardown_unsettled(cache);
 			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
 			if (ord_replace(&tc->owner, OWNER_BOTH, OWNER_ORPHAN)) {
 				cache_unlock(cache);

@@ -27,7 +27,7 @@ static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_ca
 	cache_lock(cache);
 	region->refs--;
 	cache_unlock(cache);
-	end_last_ref(cache, region_number(cache, region));
+	teardown_last_ref(cache, region_number(cache, region));
 }
 
 /* Given back where it is not the common case.  done: what ref_put() said. */
@@ -38,7 +38,7 @@ static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, st
 
 	/* This thread puts the region for the first time, or the last ref of all is put. */
 	if (done == REF_CHECK && ref_put_first(refs, &region->state_word) == REF_UNDONE)
-		end_last_ref(cache, region_number(cache, region));
+		teardown_last_ref(cache, region_number(cache, region));
 	if (COUNT_LOW(ord_load(&refs->count)))
 		spill(cache, tc, region_number(cache, region));
 }
@@ -57,7 +57,7 @@ static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache,
 	if (!tc)
 		tc = thread_cache_get(cache);
 	if (tc && ord_load(&tc->marked))
-		drain_now(cache, tc);
+		deferred_drain(cache, tc);
 	if (tc && !tc->fence)
 		thread_cache_hurry(tc);
 	refs = tc ? refs_meet(tc, region) : NULL;
@@ -106,13 +106,13 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
 {
 	if (state_of(state_word) == STATE_LIVE)
-		end_stale(cache, thread_cache_find(cache), region, state_word);
+		teardown_stale(cache, thread_cache_find(cache), region, state_word);
 	put_carefully(cache, region);
 	return false;
 }
 
 /* Held: a thread that ended here would hold it for ever. */
-static bool asked(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
+static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
 	bool good = cache->ops.check(cache->arg, &region->pub, addr, length);
@@ -130,7 +130,7 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
 		/* That of pins takes care itself, where there is something to be cancelled. */
 		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr, length) :
-		       asked(cache, region, addr, length);
+		       check_says(cache, region, addr, length);
 	return __builtin_expect(good, 1) || gone(cache, region, state_word);
 }
 
@@ -155,11 +155,11 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 	first = ord_load(&refs->gen) != state_gen(state_word);
 	if (!first && ref_get(refs, tc->fence, &count) == REF_UNDONE) {
 		ref_undo(refs, count);
-		end_last_ref(cache, number);
+		teardown_last_ref(cache, number);
 		return NULL;
 	}
 	if (first && ref_get_first(refs, &region->state_word, state_word) == REF_UNDONE) {
-		end_last_ref(cache, number);
+		teardown_last_ref(cache, number);
 		return NULL;
 	}
 	if (COUNT_FULL(ord_load(&refs->count)))
@@ -175,32 +175,32 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 }
 
 /* Makes one, which may be stale at once; hence several. */
-static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct peerdma_cached **hold)
+static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct peerdma_cached **hold)
 {
 	struct region *region;
 	int ret;
 
 	for (int tries = 0; tries < GET_TRIES; tries++) {
-		ret = region_make(cache, tc, asked, &region);
+		ret = region_make(cache, tc, request, &region);
 		if (ret)
 			return ret;
-		if (!cache->monitored || still_good(cache, region, asked->addr, asked->length)) {
+		if (!cache->monitored || still_good(cache, region, request->addr, request->length)) {
 			*hold = &region->pub;
 			return 0;
 		}
-		if (!asked->counted)
+		if (!request->counted)
 			miss_after_all(cache);
 	}
-	miss_failed(cache, asked->counted);
+	miss_failed(cache, request->counted);
 	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): each of %d new registrations was stale at once, by check() or by "
-		    "its word", (unsigned long long)asked->addr, (unsigned long long)asked->length, GET_TRIES);
+		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, GET_TRIES);
 }
 
 /* What no slot knows. */
-static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, struct asked *asked, struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, struct request *request, struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
-	uint64_t addr = asked->addr, length = asked->length;
+	uint64_t addr = request->addr, length = request->length;
 	struct region *region;
 	int ret;
 
@@ -215,23 +215,23 @@ static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, stru
 		tc = thread_cache_get(cache);
 	if (tc) {
 		if (ord_load(&tc->marked))
-			drain_now(cache, tc);
-		region = find(cache, tc, addr, addr + length - 1, asked->access);
+			deferred_drain(cache, tc);
+		region = find(cache, tc, addr, addr + length - 1, request->access);
 		if (region && (!cache->monitored || still_good(cache, region, addr, length))) {
 			ord_store(&tc->index_hits, tc->index_hits + 1);
 			*hold = &region->pub;
 			return 0;
 		}
 	}
-	return make_good(cache, tc, asked, hold);
+	return make_good(cache, tc, request, hold);
 }
 
 static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
 						struct peerdma_cached **hold)
 {
-	struct asked asked = { .addr = addr, .length = length, .access = cache->options.access };
+	struct request request = { .addr = addr, .length = length, .access = cache->options.access };
 
-	return get_asked(cache, &asked, hold);
+	return get_request(cache, &request, hold);
 }
 
 /* Taken, but the region ended, just now or long ago. */
@@ -241,7 +241,7 @@ static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uin
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
 	ref_undo(refs, ord_load(&refs->count));
-	end_last_ref(cache, (uint32_t)(refs - tc->refs));
+	teardown_last_ref(cache, (uint32_t)(refs - tc->refs));
 	return get_slowly(cache, addr, length, hold);
 }
 
@@ -262,7 +262,7 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 	if (gate_closed(cache) && !cache_foreign(cache))
 		invalidate_left(cache);
 	if (ord_load(&tc->marked) && !cache_foreign(cache))
-		drain_now(cache, tc);
+		deferred_drain(cache, tc);
 	at = *first_slot(tc, addr, this_thread.block[tc->serial % THREAD_LAST]);
 	if (!covered_at(tc, at, addr, length) && !slots_look(tc, addr, length, &at))
 		return NULL;
@@ -270,7 +270,7 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 	refs = refs_at(tc, at);
 	if (ref_get(refs, tc->fence, &count) == REF_UNDONE) {
 		ref_undo(refs, ord_load(&refs->count));
-		end_last_ref(cache, region_number(cache, region));
+		teardown_last_ref(cache, region_number(cache, region));
 		return NULL;
 	}
 	if (COUNT_FULL(count))
@@ -351,7 +351,7 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 				  const struct peerdma_cache_request *request, struct peerdma_cached **hold)
 {
 	struct peerdma_cache_request r;
-	struct asked asked = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
+	struct request wanted = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
 	struct region *region;
 	struct thread_cache *tc;
 	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold", hold, NULL);
@@ -368,14 +368,14 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 	if (tc->serial != cache_serial(cache))
 		tc = thread_cache_find(cache);
 	if (tc && !(r.access & ~cache->options.access)) {
-		region = slots_get(cache, tc, asked.addr, asked.length);
+		region = slots_get(cache, tc, wanted.addr, wanted.length);
 		if (region) {
 			*hold = &region->pub;
 			return 0;
 		}
 	}
-	asked.access = r.access;
-	return get_asked(cache, &asked, hold);
+	wanted.access = r.access;
+	return get_request(cache, &wanted, hold);
 }
 
 EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold)

@@ -25,16 +25,16 @@ static bool gather(void *arg, uint32_t entry)
 }
 
 /* Lock.  How many. */
-static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct ending *list)
+static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct teardown *list)
 {
 	struct gathering g = { cache, NO_REGION, 0 };
 	uint32_t number;
 
-	regions_touched(cache, &cache->index.finger, from, to, gather, &g);
+	regions_touched(cache, &cache->index.cursor, from, to, gather, &g);
 	/* From the end: the index has least to move so. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
-		end_begin(cache, number, list, END_INVALIDATED);
+		teardown_begin(cache, number, list, END_INVALIDATED);
 	}
 	g.count += apart_kill(cache, from, to);
 	cache->invalidations += g.count;
@@ -87,7 +87,7 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 }
 
 /* Lock.  How many there were. */
-static uint64_t take_left(struct peerdma_cache *cache, struct ending *list)
+static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint64_t taken = __atomic_exchange_n(&cache->left_all, 0, __ATOMIC_SEQ_CST);
 
@@ -109,7 +109,7 @@ static uint64_t take_left(struct peerdma_cache *cache, struct ending *list)
 /* Another thread may have taken it: then that is found no more once the lock can be had. */
 void invalidate_left(struct peerdma_cache *cache)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	uint64_t taken;
 
 	if (ord_load(&cache->closing))
@@ -117,18 +117,18 @@ void invalidate_left(struct peerdma_cache *cache)
 	cache_lock(cache);
 	taken = take_left(cache, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, thread_cache_find(cache), &list);
-	end_later(cache, &list);
+	teardown_commit(cache, thread_cache_find(cache), &list);
+	teardown_later(cache, &list);
 	__atomic_fetch_sub(&cache->gate, taken * GATE_LEFT, __ATOMIC_SEQ_CST);
 	cache_unlock(cache);
-	end_notify(cache, &list);
+	teardown_notify(cache, &list);
 }
 
 /* ---- calls ---- */
 
 EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_t length)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
 	uint32_t count;
 
@@ -151,9 +151,9 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	cache_lock(cache);
 	count = end_range(cache, addr, end, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, thread_cache_find(cache), &list);
-	end_later(cache, &list);
+	teardown_commit(cache, thread_cache_find(cache), &list);
+	teardown_later(cache, &list);
 	cache_unlock(cache);
-	end_notify(cache, &list);
+	teardown_notify(cache, &list);
 	return count > INT32_MAX ? INT32_MAX : (int)count;
 }

@@ -151,10 +151,10 @@ static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const
 {
 	cache_lock(cache);
 	if (w->alone) {
-		cache->aperture -= aperture_whole(r);
+		cache->bar1_use -= bar1_alone(r);
 	} else if (w->apart) {
 		apart_remove(cache, r);
-		cache->aperture -= aperture_whole(r);
+		cache->bar1_use -= bar1_alone(r);
 	} else if (state_of(ord_load(&r->state_word)) == STATE_PENDING) {
 		region_remove(cache, r);
 	}
@@ -170,7 +170,7 @@ static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const
 static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct wish *w, struct region *r,
 						     uint64_t live)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	bool done;
 
 	cache_lock(cache);
@@ -186,10 +186,10 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 		r->gets++;
 		ord_store_release(&r->state_word, live);
 		ord_wake_all(&cache->settled);
-		end_commit(cache, thread_cache_find(cache), &list);
+		teardown_commit(cache, thread_cache_find(cache), &list);
 	}
 	cache_unlock(cache);
-	end_finish(cache, &list);
+	teardown_finish(cache, &list);
 	return done;
 }
 
@@ -237,8 +237,8 @@ static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
 static inline enum step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc, struct wish *w, struct region **out,
 				      int *error)
 {
-	struct index_place *place = tc ? &tc->place : &cache->index.finger;
-	struct ending list = ENDING_NONE;
+	struct index_place *place = tc ? &tc->place : &cache->index.cursor;
+	struct teardown list = TEARDOWN_NONE;
 	enum step step = MADE;
 	uint32_t number;
 
@@ -263,7 +263,7 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct thread
 		cache_unlock(cache);
 		if (room_more(cache))
 			return AGAIN;
-		if (drain_now(cache, tc) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
+		if (deferred_drain(cache, tc) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
 			return AGAIN;
 		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
 			      "put some, or give it a greater capacity", cache->capacity);
@@ -276,19 +276,19 @@ static inline enum step find_or_begin(struct peerdma_cache *cache, struct thread
 	w->counted = true;
 	*out = begin(cache, w, number);
 	if (w->alone) {
-		cache->aperture += aperture_whole(*out);
+		cache->bar1_use += bar1_alone(*out);
 	} else if (w->apart) {
 		(*out)->next = cache->apart;
 		cache->apart = number;
-		cache->aperture += aperture_whole(*out);
+		cache->bar1_use += bar1_alone(*out);
 	} else {
 		region_insert(cache, place, number);
 	}
 	if (list.count)
-		end_commit(cache, tc, &list);
+		teardown_commit(cache, tc, &list);
 	cache_unlock(cache);
 	if (list.count)
-		end_finish(cache, &list);
+		teardown_finish(cache, &list);
 	if (w->ahead)
 		room_ahead(cache, tc, number, w->ahead);
 	return MADE;
@@ -299,7 +299,7 @@ static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache,
 {
 	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
 		    error == -EDQUOT || error == -ENOBUFS;
-	bool room = full && drain_now(cache, tc) + room_evict(cache, EVICT_MANY);
+	bool room = full && deferred_drain(cache, tc) + room_evict(cache, EVICT_MANY);
 
 	if (room)
 		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): idle regions were removed, and it is called again", error,
@@ -363,23 +363,23 @@ void miss_after_all(struct peerdma_cache *cache)
 	cache_unlock(cache);
 }
 
-static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out)
+static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
 {
-	uint64_t addr = asked->addr, length = asked->length;
+	uint64_t addr = request->addr, length = request->length;
 	struct peerdma_registration registration;
-	struct wish w = { .addr = addr, .last = addr + length - 1, .counted = asked->counted,
-			  .access = asked->access, .request = asked->request };
+	struct wish w = { .addr = addr, .last = addr + length - 1, .counted = request->counted,
+			  .access = request->access, .request = request->request };
 	struct region *r = NULL;
 	uint32_t texts;
 	int ret;
 
-	drain_now(cache, tc);
+	deferred_drain(cache, tc);
 	ret = extent(cache, &w);
 
 	for (int tries = 0; !ret && tries < GET_TRIES;) {
 		switch (find_or_begin(cache, tc, &w, &r, &ret)) {
 		case FOUND:
-			asked->counted = w.counted;
+			request->counted = w.counted;
 			*out = r;
 			return 0;
 		case AGAIN:
@@ -411,7 +411,7 @@ static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct ask
 			continue;
 		}
 		if (publish(cache, tc, &w, r, &registration)) {
-			asked->counted = true;
+			request->counted = true;
 			*out = r;
 			return 0;
 		}
@@ -428,13 +428,13 @@ static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct ask
 }
 
 /* A thread that ended in add(), or while it waits for another's, would leave others to wait for ever. */
-int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out)
+int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
 {
 	int was = cancel_off(), ret;
 	uint32_t texts = attempt_begin();
 
 	/* What fails on the way may be made good: by less memory, or when others were removed. */
-	ret = attempt_end(texts, make(cache, tc, asked, out));
+	ret = attempt_end(texts, make(cache, tc, request, out));
 	cancel_back(was);
 	return ret;
 }

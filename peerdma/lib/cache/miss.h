@@ -42,12 +42,12 @@ enum step { FOUND, MADE, AGAIN, FAILED };
  */
 enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, struct wish *w, struct region **out, int *error);
 /* Lock.  A region that is apart, PENDING, goes into the index, and those that are all in it go to the list. */
-void overlap_replace(struct peerdma_cache *cache, struct region *region, struct ending *list);
+void overlap_replace(struct peerdma_cache *cache, struct region *region, struct teardown *list);
 /* Lock.  Out of the list of those that are apart. */
 void apart_remove(struct peerdma_cache *cache, const struct region *region);
 
 /* room.c.  Lock.  Chooses what must go for a region of this length to fit, if enough is idle. */
-void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending *list);
+void room_make(struct peerdma_cache *cache, const struct wish *w, struct teardown *list);
 /* No lock.  Ends up to n idle regions, and says how many. */
 uint32_t room_evict(struct peerdma_cache *cache, uint32_t n);
 /* For the first regions, with memory for the index. */

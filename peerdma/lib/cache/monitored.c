@@ -33,7 +33,7 @@ static void on_device(void *arg, const struct peerdma_hook_event *event)
 	on_host(cache, event);
 	/* Without the thread cache: a signal handler may have come in the middle of a hit. */
 	if (cache->process == process_id() && cache->by_hooks && !this_thread.locks)
-		drain_now(cache, NULL);
+		deferred_drain(cache, NULL);
 }
 
 int cache_monitor_host(struct peerdma_cache *cache)

@@ -235,21 +235,21 @@ enum step overlap_look(struct peerdma_cache *cache, struct index_place *place, s
 	return MADE;
 }
 
-void overlap_replace(struct peerdma_cache *cache, struct region *region, struct ending *list)
+void overlap_replace(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	struct replacing p = {
 		.cache = cache, .from = region->pub.addr, .to = region->pub.addr + region->pub.length, .first = NO_REGION,
 	};
 
 	apart_remove(cache, region);
-	cache->aperture -= aperture_whole(region);
-	regions_touched(cache, &cache->index.finger, p.from, p.to, replace_one, &p);
+	cache->bar1_use -= bar1_alone(region);
+	regions_touched(cache, &cache->index.cursor, p.from, p.to, replace_one, &p);
 	cache->merges += p.count;
 	while (p.first != NO_REGION) {
 		uint32_t next = cache->regions[p.first].next;
 
-		end_begin(cache, p.first, list, END_MERGED);
+		teardown_begin(cache, p.first, list, END_MERGED);
 		p.first = next;
 	}
-	region_insert(cache, &cache->index.finger, region_number(cache, region));
+	region_insert(cache, &cache->index.cursor, region_number(cache, region));
 }

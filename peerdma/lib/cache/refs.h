@@ -120,7 +120,7 @@ static inline enum state state_of(uint64_t state_word)
 enum ref {
 	REF_CHECK,
 	REF_OK,
-	REF_UNDONE,		/* the region has ended; the ender may be waiting for the last ref (end_last_ref()) */
+	REF_UNDONE,		/* the region has ended; the ender may be waiting for the last ref (teardown_last_ref()) */
 };
 
 /*

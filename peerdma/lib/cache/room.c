@@ -31,12 +31,12 @@ static uint64_t who_goes(struct peerdma_cache *cache, const struct wish *w, cons
 		return STATE_IS_HOST;
 	if (w->fixed & STATE_IS_DEVICE && over(cache->device, need->device, need->length, o->max_device))
 		return STATE_IS_DEVICE;
-	if (w->fixed & STATE_BAR1 && over(cache->aperture, 0, aperture_alone(cache, w->from, w->to, w->fixed), o->max_aperture))
+	if (w->fixed & STATE_BAR1 && over(cache->bar1_use, 0, bar1_added(cache, w->from, w->to, w->fixed), o->max_aperture))
 		return STATE_BAR1;
 	return 0;
 }
 
-void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending *list)
+void room_make(struct peerdma_cache *cache, const struct wish *w, struct teardown *list)
 {
 	const struct peerdma_cache_options *o = &cache->options;
 	/* What it replaces ends when it is there. */
@@ -49,7 +49,7 @@ void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending 
 	while ((who = who_goes(cache, w, &need))) {
 		uint32_t last = list->first, n = list->count;
 
-		end_choose(cache, over(cache->count, 0, 1, o->max_regions) ? many : 1, who, list);
+		evict_choose(cache, over(cache->count, 0, 1, o->max_regions) ? many : 1, who, list);
 		if (list->count == n)
 			break;
 		need.regions += list->count - n;
@@ -66,16 +66,16 @@ void room_make(struct peerdma_cache *cache, const struct wish *w, struct ending 
 
 uint32_t room_evict(struct peerdma_cache *cache, uint32_t n)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	uint32_t count;
 
 	cache_lock(cache);
-	end_choose(cache, n, UINT64_MAX, &list);
-	end_commit(cache, thread_cache_find(cache), &list);
+	evict_choose(cache, n, UINT64_MAX, &list);
+	teardown_commit(cache, thread_cache_find(cache), &list);
 	count = list.count;
 	cache->evictions += count;
 	cache_unlock(cache);
-	end_finish(cache, &list);
+	teardown_finish(cache, &list);
 	return count;
 }
 

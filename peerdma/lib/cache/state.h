@@ -5,13 +5,13 @@
  *   refs.h	who holds a region	entry.h	what the index has of it
  *   thread_cache.c	a thread's own table	current.c	whose it is
  *   cache.c	caches, counters	get.c	hits (calls.h: whose)
- *   miss.c	making regions		end.c	ending them
+ *   miss.c	making regions		teardown.c	ending them
  *   overlap.c	what a range touches	invalidate.c	ending what is there
- *   room.c	limits, memory	aperture.c	pages of a GPU's aperture
- *   pins.c	a cache of pins		seen.c	what others see of it
+ *   room.c	limits, memory	bar1.c	pages of a GPU's aperture
+ *   pins.c	a cache of pins		inspect.c	what others see of it
  *   monitored.c	events of monitors
  *
- *   drain.c	deferred ends	lock.h		signal handlers
+ *   deferred.c	deferred ends	lock.h		signal handlers
  *
  * One lock, cache->lock.  It guards what is marked so below and every change of the
  * index, and of a region's state word but one: PENDING to LIVE is its maker's.
@@ -101,9 +101,9 @@ struct thread_cache {
 	uint64_t process;
 	struct thread_cache *next, *prev;	/* lock: in cache->threads */
 	struct thread_cache *mine;		/* the thread's own list */
-	uint32_t marked;		/* the thread is to take the careful path once: drain_now() */
+	uint32_t marked;		/* the thread is to take the careful path once: deferred_drain() */
 	uint32_t careful_puts;		/* for want of refs */
-	bool draining;			/* the thread is in drain_now(), and in remove() perhaps */
+	bool draining;			/* the thread is in deferred_drain(), and in remove() perhaps */
 	uint32_t owner;			/* FRONT_*: of thread's end and cache's end, whichever is first takes care */
 	uint8_t *areas;			/* AREAS: a block's size as a power of two of pages, and the turn in which it was found */
 	uint8_t turn;			/* others are forgotten; never 0 */
@@ -113,12 +113,12 @@ struct thread_cache {
 #define OWNER_LEAVING	1		/* the thread ends */
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
-/* Why a region ended, and which: the last ones are kept for who looks (seen.h). */
-enum end_why { END_MERGED, END_EVICTED, END_INVALIDATED, END_STALE };
+/* Why a region ended, and which: the last ones are kept for who looks (inspect.h). */
+enum end_reason { END_MERGED, END_EVICTED, END_INVALIDATED, END_STALE };
 
 struct ended {
 	uint64_t addr, length, gets;
-	uint64_t why;			/* enum end_why */
+	uint64_t why;			/* enum end_reason */
 };
 
 #define ENDED_MAX	32
@@ -165,10 +165,10 @@ struct peerdma_cache {
 	uint32_t returned;		/* no lock: ended, to be moved to free */
 	uint32_t deferred;		/* ENDING, for a later call to deregister; read without the lock, too */
 	uint64_t deferred_count;
-	uint32_t doubtful;		/* DYING: their refs cannot be summed yet (end.c) */
-	uint64_t doubtful_count;
+	uint32_t unsettled;		/* DYING: their refs cannot be summed yet (teardown.c) */
+	uint64_t unsettled_count;
 	uint32_t hand;			/* the clock's */
-	uint64_t count, dead, bytes, host, device, aperture;
+	uint64_t count, dead, bytes, host, device, bar1_use;
 	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
 	uint64_t gone_hits, gone_slot_hits;	/* of threads that ended */
 	uint64_t bad_puts;
@@ -177,7 +177,7 @@ struct peerdma_cache {
 	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
 	struct ended ended[ENDED_MAX];		/* a ring: the nth that ended is at n % ENDED_MAX */
 	uint64_t ended_count;
-	struct peerdma_cache *seen_next, *seen_prev;	/* seen.c's lock */
+	struct peerdma_cache *inspect_next, *inspect_prev;	/* inspect.c's lock */
 };
 
 /*
@@ -259,7 +259,7 @@ void refs_free(struct thread_refs *refs, uint32_t capacity);
 void thread_cache_free(struct thread_cache *tc);
 
 /* What a get asks for. */
-struct asked {
+struct request {
 	uint64_t addr, length;
 	uint32_t access;
 	bool counted;			/* as a miss */
@@ -267,7 +267,7 @@ struct asked {
 };
 
 /* miss.c: takes a ref, and makes the region if there is none.  tc: the thread's, or NULL. */
-int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct asked *asked, struct region **out);
+int region_make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out);
 /* Lock.  +1, -1: a region comes, or goes. */
 void region_count(struct peerdma_cache *cache, const struct region *region, int n);
 /* No lock.  A line for options.log. */
@@ -302,12 +302,12 @@ void regions_touched(struct peerdma_cache *cache, struct index_place *place, uin
 		     bool (*fn)(void *arg, uint32_t entry), void *arg);
 
 /*
- * aperture.c.  Lock.  A region in the index has the whole pages that it touches, and those that
+ * bar1.c.  Lock.  A region in the index has the whole pages that it touches, and those that
  * it shares with others in the index count once; a region that is not in the index counts for itself.
  */
-uint64_t aperture_whole(const struct region *region);
+uint64_t bar1_alone(const struct region *region);
 /* What a region at [from, to) would add, or does. */
-uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word);
+uint64_t bar1_added(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word);
 /* Into the index and out of it. */
 void region_insert(struct peerdma_cache *cache, struct index_place *place, uint32_t number);
 void region_remove(struct peerdma_cache *cache, struct region *region);
@@ -318,43 +318,43 @@ uint32_t apart_kill(struct peerdma_cache *cache, uint64_t from, uint64_t to);
 /* invalidate.c.  No lock: ends what signal handlers left; when it returns, no region is found that they freed before the call. */
 void invalidate_left(struct peerdma_cache *cache);
 
-/* end.c */
-struct ending {
+/* teardown.c */
+struct teardown {
 	uint32_t first;			/* through region->next */
 	uint32_t count;
 	bool freed;			/* their memory goes away: holders are notified */
-	uint32_t notify;		/* through region->next: held, and held by us until end_notify() */
+	uint32_t notify;		/* through region->next: held, and held by us until teardown_notify() */
 };
 
 /* Lock: takes a LIVE or PENDING region out of the index and makes it no one's hit; in the list if it was LIVE. */
-void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list, enum end_why why);
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum end_reason why);
 /*
  * Lock, which is let go and taken again if other threads must be waited for: from
  * here on the list's regions cannot be held anew; those that are held leave it.
  */
-void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct ending *list);
+void teardown_commit(struct peerdma_cache *cache, struct thread_cache *self, struct teardown *list);
 /* Lock: what is in the list is deregistered by a later call. */
-void end_later(struct peerdma_cache *cache, struct ending *list);
+void teardown_later(struct peerdma_cache *cache, struct teardown *list);
 /* Lock: a thread cache came to make fences, or left: were some regions waiting for that? */
-void end_doubtful(struct peerdma_cache *cache);
+void teardown_unsettled(struct peerdma_cache *cache);
 /* No lock, and no thread caches any more: all regions, held or not.  How many. */
-uint32_t end_all(struct peerdma_cache *cache);
+uint32_t teardown_all(struct peerdma_cache *cache);
 /* No lock: deregisters what is in the list. */
-void end_finish(struct peerdma_cache *cache, struct ending *list);
-/* drain.c.  No lock.  tc: the thread's, or NULL; it is marked no more.  Deregisters what was deferred by now; how many. */
-uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc);
+void teardown_finish(struct peerdma_cache *cache, struct teardown *list);
+/* deferred.c.  No lock.  tc: the thread's, or NULL; it is marked no more.  Deregisters what was deferred by now; how many. */
+uint32_t deferred_drain(struct peerdma_cache *cache, struct thread_cache *tc);
 /* Lock: chooses up to n idle regions that were not used lately, with one of these bits in their state word. */
-void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list);
+void evict_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct teardown *list);
 /* No lock: called after a ref of a region that is ending was given back. */
-void end_last_ref(struct peerdma_cache *cache, uint32_t number);
+void teardown_last_ref(struct peerdma_cache *cache, uint32_t number);
 /* No lock: ends a region unless it has changed. */
-void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word);
+void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word);
 /* Lock. */
 int64_t region_refs(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
-#define ENDING_NONE ((struct ending){ .first = NO_REGION, .notify = NO_REGION })
+#define TEARDOWN_NONE ((struct teardown){ .first = NO_REGION, .notify = NO_REGION })
 /* No lock: calls ended() for held regions; what is held no more by then is deferred. */
-void end_notify(struct peerdma_cache *cache, struct ending *list);
+void teardown_notify(struct peerdma_cache *cache, struct teardown *list);
 
 /* monitored.c: events of monitors end regions from now on.  0, or -ENOMEM with text; and no more. */
 int cache_monitors_begin(struct peerdma_cache *cache);
@@ -362,9 +362,9 @@ void cache_monitors_end(struct peerdma_cache *cache);
 /* From now on host memory that goes away ends regions, too.  0, or -errno with text. */
 int cache_monitor_host(struct peerdma_cache *cache);
 
-/* seen.c: from here on other processes find it; and no more, its counters are printed if that was asked for. */
-void cache_seen_begin(struct peerdma_cache *cache);
-void cache_seen_end(struct peerdma_cache *cache);
+/* inspect.c: from here on other processes find it; and no more, its counters are printed if that was asked for. */
+void inspect_begin(struct peerdma_cache *cache);
+void inspect_end(struct peerdma_cache *cache);
 
 /*
  * cache.c: peerdma_cache_create(), and what other calls that make a cache have in common with it.  call: theirs, for texts.

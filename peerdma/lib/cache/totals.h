@@ -40,11 +40,11 @@ static inline void totals_begin(const struct peerdma_cache *cache, struct peerdm
 	c->bytes = cache->bytes;
 	c->host = cache->host;
 	c->device = cache->device;
-	c->aperture = cache->aperture;
+	c->aperture = cache->bar1_use;
 	c->fences = cache->fences;
 	c->deferred = cache->deferred_count;
 	c->bad_puts = cache->bad_puts;
-	c->stuck = cache->doubtful_count;
+	c->stuck = cache->unsettled_count;
 	c->checked = __atomic_load_n(&cache->checked, __ATOMIC_RELAXED);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seen.h - how another process finds this one's caches (`peerdma cache`).
+ * inspect.h - how another process finds this one's caches (`peerdma cache`).
  *
  * The library maps one page, whose name shows in /proc/PID/maps and which points to the
  * caches.  Everything else is read in place, as a debugger would.  Nothing is counted,
@@ -10,28 +10,28 @@
  * The reader includes the library's own headers.  It continues only if the page's version
  * and layout are those that it was built with, and trusts no value that it finds.
  */
-#ifndef CACHE_SEEN_H
-#define CACHE_SEEN_H
+#ifndef CACHE_INSPECT_H
+#define CACHE_INSPECT_H
 
 #include "state.h"
 
-#define SEEN_NAME	"peerdma-cache"
-#define SEEN_VERSION	2
+#define INSPECT_NAME	"peerdma-cache"
+#define INSPECT_VERSION	2
 
-struct seen_page {
-	char magic[16];			/* SEEN_NAME */
+struct inspect_page {
+	char magic[16];			/* INSPECT_NAME */
 	uint32_t version;
 	uint32_t size;			/* of this struct */
-	uint64_t layout;		/* seen_layout() */
+	uint64_t layout;		/* inspect_layout() */
 	uint64_t changes;		/* of the list; odd: one is under way */
-	uint64_t first;			/* struct peerdma_cache *, and on through seen_next; 0: none */
+	uint64_t first;			/* struct peerdma_cache *, and on through inspect_next; 0: none */
 };
 
 /* A number that is another when anything that a reader looks at lies elsewhere. */
-static inline uint64_t seen_layout(void)
+static inline uint64_t inspect_layout(void)
 {
 	static const size_t at[] = {
-		sizeof(struct seen_page), sizeof(struct peerdma_cache), sizeof(struct thread_cache), sizeof(struct region),
+		sizeof(struct inspect_page), sizeof(struct peerdma_cache), sizeof(struct thread_cache), sizeof(struct region),
 		sizeof(struct thread_refs), sizeof(struct ended), ENDED_MAX,
 		offsetof(struct peerdma_cache, gate), offsetof(struct peerdma_cache, regions),
 		offsetof(struct peerdma_cache, capacity), offsetof(struct peerdma_cache, ops),
@@ -41,12 +41,12 @@ static inline uint64_t seen_layout(void)
 		offsetof(struct peerdma_cache, used), offsetof(struct peerdma_cache, count),
 		offsetof(struct peerdma_cache, late_hits), offsetof(struct peerdma_cache, fences),
 		offsetof(struct peerdma_cache, gone_slot_hits), offsetof(struct peerdma_cache, thread_changes),
-		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, seen_next),
+		offsetof(struct peerdma_cache, ended), offsetof(struct peerdma_cache, inspect_next),
 		offsetof(struct thread_cache, refs), offsetof(struct thread_cache, capacity), offsetof(struct thread_cache, hits), offsetof(struct thread_cache, index_hits),
 		offsetof(struct thread_cache, next), offsetof(struct region, state_word), offsetof(struct region, word),
 		offsetof(struct region, refs), offsetof(struct region, gets), offsetof(struct thread_refs, count),
 	};
-	uint64_t sum = SEEN_VERSION;
+	uint64_t sum = INSPECT_VERSION;
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
 		sum = (sum ^ at[i]) * 0x100000001b3ULL;

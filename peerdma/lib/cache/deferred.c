@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * drain.c - registrations whose end was deferred: invalidate() and hooks run where memory
+ * deferred.c - registrations whose end was deferred: invalidate() and hooks run where memory
  * is freed and may not call remove(), so later calls do.
  *
  * A hit takes no lock and looks for no such list.  Instead, each thread cache is
@@ -11,9 +11,9 @@
 #include "lock.h"
 
 /* Lock. */
-static struct ending take(struct peerdma_cache *cache)
+static struct teardown take(struct peerdma_cache *cache)
 {
-	struct ending list = { .first = cache->deferred, .count = (uint32_t)cache->deferred_count, .notify = NO_REGION };
+	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->deferred_count, .notify = NO_REGION };
 
 	ord_store(&cache->deferred, NO_REGION);
 	cache->deferred_count = 0;
@@ -21,22 +21,22 @@ static struct ending take(struct peerdma_cache *cache)
 }
 
 /* remove() may call back into the cache: then what it adds to the list waits for the next call. */
-static uint32_t finish(struct peerdma_cache *cache, struct thread_cache *tc, struct ending *list)
+static uint32_t finish(struct peerdma_cache *cache, struct thread_cache *tc, struct teardown *list)
 {
 	uint32_t count = list->count;
 
 	if (tc)
 		tc->draining = true;
-	end_finish(cache, list);
+	teardown_finish(cache, list);
 	if (tc)
 		tc->draining = false;
 	return count;
 }
 
-uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc)
+uint32_t deferred_drain(struct peerdma_cache *cache, struct thread_cache *tc)
 {
 	bool marked = tc && ord_load(&tc->marked);
-	struct ending list;
+	struct teardown list;
 
 	if ((ord_load(&cache->deferred) == NO_REGION && !marked) || (tc && tc->draining))
 		return 0;
@@ -46,7 +46,7 @@ uint32_t drain_now(struct peerdma_cache *cache, struct thread_cache *tc)
 	if (marked) {
 		thread_cache_unmark(cache, tc);
 		ord_fence();
-		end_doubtful(cache);
+		teardown_unsettled(cache);
 	}
 	list = take(cache);
 	cache_unlock(cache);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * end.c - how regions end: invalidation, eviction, merging, staleness.
+ * teardown.c - how regions end: invalidation, eviction, merging, staleness.
  *
- *	end_begin()	removes the region from the index and changes its state word
- *	end_commit()	empties every thread's refs, waits for hits under way, then sums
+ *	teardown_begin()	removes the region from the index and changes its state word
+ *	teardown_commit()	empties every thread's refs, waits for hits under way, then sums
  *			the refs.  Held: DEAD, and the put of the last ref finishes.
  *			Not held: ENDING, and this thread finishes.  If hits cannot be
- *			waited for, the refs are summed later (end_doubtful())
- *	end_finish()	deregisters, without a lock; then the number is free
+ *			waited for, the refs are summed later (teardown_unsettled())
+ *	teardown_finish()	deregisters, without a lock; then the number is free
  */
 #ifdef PEERDMA_DEBUG
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void set_state(struct region *region, enum state state)
 	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) | (state_word & STATE_PROPERTIES));
 }
 
-static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why why)
+static void remember(struct peerdma_cache *cache, uint32_t number, enum end_reason why)
 {
 	const struct region *region = &cache->regions[number];
 
@@ -69,7 +69,7 @@ static void remember(struct peerdma_cache *cache, uint32_t number, enum end_why 
 	};
 }
 
-void end_begin(struct peerdma_cache *cache, uint32_t number, struct ending *list, enum end_why why)
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum end_reason why)
 {
 	struct region *region = &cache->regions[number];
 	uint64_t state_word = ord_load_acquire(&region->state_word);
@@ -116,7 +116,7 @@ static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 }
 
 /* Lock, and all takes are seen by now: not held, and in the list; or DEAD, and out of it. */
-static void sum_up(struct peerdma_cache *cache, struct ending *list)
+static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t *link = &list->first, n;
 
@@ -129,7 +129,7 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 		} else {
 			set_state(region, STATE_DEAD);
 			cache->dead++;
-			cache->aperture += aperture_whole(region);
+			cache->bar1_use += bar1_alone(region);
 			*link = region->next;
 			list->count--;
 			if (list->freed) {
@@ -142,31 +142,31 @@ static void sum_up(struct peerdma_cache *cache, struct ending *list)
 }
 
 /* Lock: whether another thread that makes no fences may be in the middle of a hit of it. */
-static bool in_doubt(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
+static bool may_be_hit(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
 {
 	uint32_t gen = state_gen(ord_load(&cache->regions[number].state_word));
-	bool doubt = false;
+	bool unsettled = false;
 
 	for (struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			doubt |= refs_empty(&tc->refs[number], gen) && tc != self && !tc->fence;
+			unsettled |= refs_empty(&tc->refs[number], gen) && tc != self && !tc->fence;
 	}
-	return doubt;
+	return unsettled;
 }
 
-static void doubt(struct peerdma_cache *cache, struct region *region)
+static void set_unsettled(struct peerdma_cache *cache, struct region *region)
 {
-	region->next = cache->doubtful;
-	cache->doubtful = region_number(cache, region);
-	cache->doubtful_count++;
+	region->next = cache->unsettled;
+	cache->unsettled = region_number(cache, region);
+	cache->unsettled_count++;
 }
 
 /*
  * Lock.  Fences of all threads have become impossible: from its next call on each thread
  * makes its own.  Regions in doubt wait until all threads have made that call.  Their memory may
- * go away before that, so threads that may hold them are notified first (end_notify()).
+ * go away before that, so threads that may hold them are notified first (teardown_notify()).
  */
-static void set_aside(struct peerdma_cache *cache, struct ending *list)
+static void set_aside(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t *link = &list->first, n;
 
@@ -186,12 +186,12 @@ static void set_aside(struct peerdma_cache *cache, struct ending *list)
 			region->next = list->notify;
 			list->notify = n;
 		} else {
-			doubt(cache, region);
+			set_unsettled(cache, region);
 		}
 	}
 }
 
-void end_later(struct peerdma_cache *cache, struct ending *list)
+void teardown_later(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t *link = &list->first;
 
@@ -208,9 +208,9 @@ void end_later(struct peerdma_cache *cache, struct ending *list)
 	list->count = 0;
 }
 
-void end_doubtful(struct peerdma_cache *cache)
+void teardown_unsettled(struct peerdma_cache *cache)
 {
-	struct ending list = { .first = cache->doubtful, .count = (uint32_t)cache->doubtful_count, .notify = NO_REGION };
+	struct teardown list = { .first = cache->unsettled, .count = (uint32_t)cache->unsettled_count, .notify = NO_REGION };
 
 	if (list.first == NO_REGION)
 		return;
@@ -218,13 +218,13 @@ void end_doubtful(struct peerdma_cache *cache)
 		if (!tc->fence)
 			return;
 	}
-	cache->doubtful = NO_REGION;
-	cache->doubtful_count = 0;
+	cache->unsettled = NO_REGION;
+	cache->unsettled_count = 0;
 	sum_up(cache, &list);
-	end_later(cache, &list);
+	teardown_later(cache, &list);
 }
 
-void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct ending *list)
+void teardown_commit(struct peerdma_cache *cache, struct thread_cache *self, struct teardown *list)
 {
 	bool others = false, done = true;
 
@@ -232,7 +232,7 @@ void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct e
 		return;
 	ord_fence();
 	for (uint32_t n = list->first; n != NO_REGION; n = cache->regions[n].next) {
-		cache->regions[n].clock = in_doubt(cache, self, n);
+		cache->regions[n].clock = may_be_hit(cache, self, n);
 		others |= cache->regions[n].clock;
 	}
 	if (others) {
@@ -248,7 +248,7 @@ void end_commit(struct peerdma_cache *cache, struct thread_cache *self, struct e
 	sum_up(cache, list);
 }
 
-void end_finish(struct peerdma_cache *cache, struct ending *list)
+void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t n = list->first, next, top;
 	int was;
@@ -268,14 +268,14 @@ void end_finish(struct peerdma_cache *cache, struct ending *list)
 		} while (!ord_replace(&cache->returned, top, n));
 	}
 	cancel_back(was);
-	*list = ENDING_NONE;
+	*list = TEARDOWN_NONE;
 }
 
 /* Lock: a DEAD region's last ref was given back. */
-static void take_dead(struct peerdma_cache *cache, struct region *region, struct ending *list)
+static void take_dead(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	cache->dead--;
-	cache->aperture -= aperture_whole(region);
+	cache->bar1_use -= bar1_alone(region);
 	take_out(cache, region);
 	region->next = NO_REGION;
 	list->first = region_number(cache, region);
@@ -283,29 +283,29 @@ static void take_dead(struct peerdma_cache *cache, struct region *region, struct
 }
 
 /* One by one: remove() may give back refs of others, or end them. */
-uint32_t end_all(struct peerdma_cache *cache)
+uint32_t teardown_all(struct peerdma_cache *cache)
 {
 	uint32_t count = 0;
 
 	for (uint32_t n = 0; n < cache->used; n++) {
 		struct region *region = &cache->regions[n];
-		struct ending list = ENDING_NONE;
+		struct teardown list = TEARDOWN_NONE;
 
 		cache_lock(cache);
 		if (state_of(ord_load(&region->state_word)) == STATE_LIVE) {
-			end_begin(cache, n, &list, END_EVICTED);
+			teardown_begin(cache, n, &list, END_EVICTED);
 			take_out(cache, region);
 		} else if (state_of(ord_load(&region->state_word)) == STATE_DEAD) {
 			take_dead(cache, region, &list);
 		}
 		cache_unlock(cache);
 		count += list.count;
-		end_finish(cache, &list);
+		teardown_finish(cache, &list);
 	}
 	return count;
 }
 
-void end_notify(struct peerdma_cache *cache, struct ending *list)
+void teardown_notify(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t n = list->notify, next;
 	int was;
@@ -315,28 +315,28 @@ void end_notify(struct peerdma_cache *cache, struct ending *list)
 	was = cancel_off();
 	for (; n != NO_REGION; n = next) {
 		struct region *region = &cache->regions[n];
-		struct ending over = ENDING_NONE;
+		struct teardown over = TEARDOWN_NONE;
 
 		next = region->next;
 		cache->options.ended(cache->options.arg, &region->pub);
 		cache_lock(cache);
 		region->refs--;
 		if (state_of(ord_load(&region->state_word)) == STATE_DYING) {
-			doubt(cache, region);
-			end_doubtful(cache);
+			set_unsettled(cache, region);
+			teardown_unsettled(cache);
 		} else if (!refs_checked(cache, n))
 			take_dead(cache, region, &over);
-		end_later(cache, &over);
+		teardown_later(cache, &over);
 		cache_unlock(cache);
 	}
 	cancel_back(was);
 	list->notify = NO_REGION;
 }
 
-void end_last_ref(struct peerdma_cache *cache, uint32_t number)
+void teardown_last_ref(struct peerdma_cache *cache, uint32_t number)
 {
 	struct region *region = &cache->regions[number];
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	enum state state;
 
 	cache_lock(cache);
@@ -347,30 +347,30 @@ void end_last_ref(struct peerdma_cache *cache, uint32_t number)
 	if (state == STATE_DEAD && !refs_checked(cache, number))
 		take_dead(cache, region, &list);
 	cache_unlock(cache);
-	end_finish(cache, &list);
+	teardown_finish(cache, &list);
 }
 
-void end_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word)
+void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 
 	cache_lock(cache);
 	if (ord_load(&region->state_word) == state_word) {
-		end_begin(cache, region_number(cache, region), &list, END_STALE);
+		teardown_begin(cache, region_number(cache, region), &list, END_STALE);
 		cache->stale++;
 		list.freed = cache->options.ended;
-		end_commit(cache, self, &list);
+		teardown_commit(cache, self, &list);
 	}
 	cache_unlock(cache);
-	end_notify(cache, &list);
-	end_finish(cache, &list);
+	teardown_notify(cache, &list);
+	teardown_finish(cache, &list);
 }
 
 /*
  * The clock: a hand goes round; what was used since it passed last is spared this
  * time.  The threads' own counts say so, hence a hit need not mark anything.
  */
-void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct ending *list)
+void evict_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct teardown *list)
 {
 	for (uint64_t steps = 0; n && steps < 2ULL * cache->used; steps++) {
 		uint32_t number = cache->hand < cache->used ? cache->hand : 0;
@@ -387,7 +387,7 @@ void end_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct en
 		}
 		if (region_refs(cache, number))
 			continue;
-		end_begin(cache, number, list, END_EVICTED);
+		teardown_begin(cache, number, list, END_EVICTED);
 		n--;
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * aperture.c - regions into the index and out of it, and the pages of a GPU's aperture that they take.
+ * bar1.c - regions into the index and out of it, and the pages of a GPU's aperture that they take.
  */
 #include "state.h"
 
@@ -21,7 +21,7 @@ static uint64_t pages_end(uint64_t end, int shift)
 	return page_of(end - 1, shift) + (1ULL << shift);
 }
 
-uint64_t aperture_whole(const struct region *region)
+uint64_t bar1_alone(const struct region *region)
 {
 	int shift = page_shift(ord_load(&region->state_word));
 	uint64_t addr = ord_load(&region->pub.addr);
@@ -51,7 +51,7 @@ static bool next_one(void *arg, uint32_t entry)
 /* The end of the pages of the one before, if that is after from. */
 static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from, int shift)
 {
-	struct index_place *place = &cache->index.finger;
+	struct index_place *place = &cache->index.cursor;
 
 	while (addr) {
 		uint32_t entry = index_floor(&cache->index, place, addr - 1);
@@ -66,7 +66,7 @@ static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from
 	return from;
 }
 
-uint64_t aperture_alone(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word)
+uint64_t bar1_added(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word)
 {
 	struct beside next = { cache, page_shift(state_word), UINT64_MAX };
 	uint64_t first, end;
@@ -88,11 +88,11 @@ void region_insert(struct peerdma_cache *cache, struct index_place *place, uint3
 
 	if (index_insert_at(&cache->index, place, addr, entry_of(number, length)))
 		__builtin_trap();	/* index_size() has room for every number */
-	cache->aperture += aperture_alone(cache, addr, addr + length, ord_load(&r->state_word));
+	cache->bar1_use += bar1_added(cache, addr, addr + length, ord_load(&r->state_word));
 }
 
 void region_remove(struct peerdma_cache *cache, struct region *r)
 {
-	cache->aperture -= aperture_alone(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
+	cache->bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
 	index_remove(&cache->index, r->pub.addr);
 }

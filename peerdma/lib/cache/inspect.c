@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * seen.c - the process's list of caches: for those who look from outside (seen.h),
+ * inspect.c - the process's list of caches: for those who look from outside (inspect.h),
  * and for PEERDMA_CACHE_REPORT, which prints the counters of each when it is closed
  * or when the process exits.
  *
@@ -18,24 +18,24 @@
 #include "../base/memory.h"
 #include "../internal.h"
 #include "lock.h"
-#include "seen.h"
+#include "inspect.h"
 #include "totals.h"
 
-struct seen {
+struct cache_list {
 	uint64_t process;
-	struct seen_page *page;		/* NULL: it could not be made, and no other process finds the caches */
+	struct inspect_page *page;		/* NULL: it could not be made, and no other process finds the caches */
 	struct peerdma_cache *first;
 	pthread_mutex_t lock;
-	struct seen *parent;
+	struct cache_list *parent;
 };
 
-static struct seen *ours;
+static struct cache_list *ours;
 
 /* A mapping is named after its file.  So make a file that no other process has, and close it at once. */
-static struct seen_page *page_make(void)
+static struct inspect_page *page_make(void)
 {
-	struct seen_page *page;
-	int fd = memfd_create(SEEN_NAME, MFD_CLOEXEC);
+	struct inspect_page *page;
+	int fd = memfd_create(INSPECT_NAME, MFD_CLOEXEC);
 
 	if (fd < 0)
 		return NULL;
@@ -49,22 +49,22 @@ static struct seen_page *page_make(void)
 		munmap(page, sizeof(*page));
 		return NULL;
 	}
-	*page = (struct seen_page){
-		.magic = SEEN_NAME, .version = SEEN_VERSION, .size = sizeof(*page), .layout = seen_layout(),
+	*page = (struct inspect_page){
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(*page), .layout = inspect_layout(),
 	};
 	return page;
 }
 
-static struct seen *seen_if_any(void)
+static struct cache_list *list_find(void)
 {
-	struct seen *s = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
+	struct cache_list *s = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
 
 	return s && s->process == process_id() ? s : NULL;
 }
 
-static struct seen *seen_of_process(void)
+static struct cache_list *list_of_process(void)
 {
-	struct seen *s = seen_if_any(), *before = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
+	struct cache_list *s = list_find(), *before = __atomic_load_n(&ours, __ATOMIC_ACQUIRE);
 
 	if (s)
 		return s;
@@ -80,17 +80,17 @@ static struct seen *seen_of_process(void)
 			munmap(s->page, sizeof(*s->page));
 		free(s);
 	}
-	return seen_if_any();
+	return list_find();
 }
 
 /* The page as it is to be, between an odd and an even number of changes. */
-static void page_begin(struct seen *s)
+static void page_begin(struct cache_list *s)
 {
 	if (s->page)
 		__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
 }
 
-static void page_end(struct seen *s)
+static void page_end(struct cache_list *s)
 {
 	if (!s->page)
 		return;
@@ -98,17 +98,17 @@ static void page_end(struct seen *s)
 	__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
 }
 
-void cache_seen_begin(struct peerdma_cache *cache)
+void inspect_begin(struct peerdma_cache *cache)
 {
-	struct seen *s = seen_of_process();
+	struct cache_list *s = list_of_process();
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
 	page_begin(s);
-	cache->seen_next = s->first;
+	cache->inspect_next = s->first;
 	if (s->first)
-		s->first->seen_prev = cache;
+		s->first->inspect_prev = cache;
 	s->first = cache;
 	page_end(s);
 	pthread_mutex_unlock(&s->lock);
@@ -148,9 +148,9 @@ static void report(struct peerdma_cache *cache)
 		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "", c.monitors & PEERDMA_MONITOR_HOST ? " host," : "");
 }
 
-void cache_seen_end(struct peerdma_cache *cache)
+void inspect_end(struct peerdma_cache *cache)
 {
-	struct seen *s = seen_if_any();
+	struct cache_list *s = list_find();
 
 	if (report_wanted())
 		report(cache);
@@ -158,14 +158,14 @@ void cache_seen_end(struct peerdma_cache *cache)
 		return;
 	pthread_mutex_lock(&s->lock);
 	/* Else there was no memory for a list when it was made. */
-	if (cache->seen_prev || s->first == cache) {
+	if (cache->inspect_prev || s->first == cache) {
 		page_begin(s);
-		if (cache->seen_next)
-			cache->seen_next->seen_prev = cache->seen_prev;
-		if (cache->seen_prev)
-			cache->seen_prev->seen_next = cache->seen_next;
+		if (cache->inspect_next)
+			cache->inspect_next->inspect_prev = cache->inspect_prev;
+		if (cache->inspect_prev)
+			cache->inspect_prev->inspect_next = cache->inspect_next;
 		else
-			s->first = cache->seen_next;
+			s->first = cache->inspect_next;
 		page_end(s);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -174,11 +174,11 @@ void cache_seen_end(struct peerdma_cache *cache)
 /* What is open still. */
 static void __attribute__((destructor)) report_at_exit(void)
 {
-	struct seen *s = seen_if_any();
+	struct cache_list *s = list_find();
 
 	if (!s || !report_wanted() || pthread_mutex_trylock(&s->lock))
 		return;
-	for (struct peerdma_cache *cache = s->first; cache; cache = cache->seen_next)
+	for (struct peerdma_cache *cache = s->first; cache; cache = cache->inspect_next)
 		report(cache);
 	pthread_mutex_unlock(&s->lock);
 }
