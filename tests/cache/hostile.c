@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * hostile.c - the rules of lib/cache/state.h from outside: every call with an allocator
+ * hostile.c - the rules of lib/cache/thread_cache.h from outside: every call with an allocator
  * that fails at its nth call, and with pthread_cancel() pending wherever a function of
  * the caller's runs or a thread waits.
  *

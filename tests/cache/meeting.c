@@ -7,7 +7,7 @@
 #include <semaphore.h>
 
 #include "toy.h"
-#include "cache/state.h"
+#include "cache/thread_cache.h"
 
 static sem_t ready, go, left, stop;
 static bool armed;			/* the next orphan is the leaving thread's */

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "../../peerdma/lib/internal.h"
-#include "cache/state.h"
 #include "cache/thread_cache.h"
 #include "cache/lock.h"
 #include "monitor/monitor.h"

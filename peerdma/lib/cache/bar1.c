@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * bar1.c - regions into the index and out of it, and the pages of a GPU's aperture that they take.
+ * bar1.c - see bar1.h.
  */
-#include "state.h"
+#include "bar1.h"
 
-/* log2 of the page size; -1: it takes none. */
+/* log2 of the size of its pages of BAR1; -1: it takes none. */
 static int page_shift(uint64_t state_word)
 {
 	return (int)((state_word & STATE_BAR1) >> STATE_BAR1_AT) - 1;
@@ -15,13 +15,13 @@ static uint64_t page_of(uint64_t addr, int shift)
 	return addr >> shift << shift;
 }
 
-/* Behind the last byte. */
+/* The end of the page that the last byte before `end` is in. */
 static uint64_t pages_end(uint64_t end, int shift)
 {
 	return page_of(end - 1, shift) + (1ULL << shift);
 }
 
-uint64_t bar1_alone(const struct region *region)
+static uint64_t bar1_alone(const struct region *region)
 {
 	int shift = page_shift(ord_load(&region->state_word));
 	uint64_t addr = ord_load(&region->pub.addr);
@@ -31,24 +31,34 @@ uint64_t bar1_alone(const struct region *region)
 	return pages_end(addr + ord_load(&region->pub.length), shift) - page_of(addr, shift);
 }
 
-struct beside {
+void bar1_charge(struct peerdma_cache *cache, const struct region *region)
+{
+	cache->bar1_use += bar1_alone(region);
+}
+
+void bar1_uncharge(struct peerdma_cache *cache, const struct region *region)
+{
+	cache->bar1_use -= bar1_alone(region);
+}
+
+struct following {
 	const struct peerdma_cache *cache;
 	int shift;
-	uint64_t from;		/* of the pages of the next one that has such pages */
+	uint64_t from;		/* where the pages of the next region with pages of this size begin */
 };
 
 static bool next_one(void *arg, uint32_t entry)
 {
-	struct beside *b = arg;
-	const struct region *r = &b->cache->regions[entry_number(entry)];
+	struct following *next = arg;
+	const struct region *r = &next->cache->regions[entry_number(entry)];
 
-	if (page_shift(ord_load(&r->state_word)) != b->shift)
+	if (page_shift(ord_load(&r->state_word)) != next->shift)
 		return true;
-	b->from = page_of(r->pub.addr, b->shift);
+	next->from = page_of(r->pub.addr, next->shift);
 	return false;
 }
 
-/* The end of the pages of the one before, if that is after from. */
+/* Where the pages of the region before addr end, if that is after `from`; else `from`. */
 static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from, int shift)
 {
 	struct index_place *place = &cache->index.cursor;
@@ -68,7 +78,7 @@ static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from
 
 uint64_t bar1_added(struct peerdma_cache *cache, uint64_t from, uint64_t to, uint64_t state_word)
 {
-	struct beside next = { cache, page_shift(state_word), UINT64_MAX };
+	struct following next = { cache, page_shift(state_word), UINT64_MAX };
 	uint64_t first, end;
 
 	if (next.shift < 0)
@@ -79,20 +89,4 @@ uint64_t bar1_added(struct peerdma_cache *cache, uint64_t from, uint64_t to, uin
 	if (end > next.from)
 		end = next.from;
 	return end > first ? end - first : 0;
-}
-
-void region_insert(struct peerdma_cache *cache, struct index_place *place, uint32_t number)
-{
-	const struct region *r = &cache->regions[number];
-	uint64_t addr = ord_load(&r->pub.addr), length = ord_load(&r->pub.length);
-
-	if (index_insert_at(&cache->index, place, addr, entry_of(number, length)))
-		__builtin_trap();	/* index_size() has room for every number */
-	cache->bar1_use += bar1_added(cache, addr, addr + length, ord_load(&r->state_word));
-}
-
-void region_remove(struct peerdma_cache *cache, struct region *r)
-{
-	cache->bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
-	index_remove(&cache->index, r->pub.addr);
 }

@@ -6,10 +6,13 @@
 #include <string.h>
 
 #include "../internal.h"
-#include "state.h"
-#include "lock.h"
+#include "../base/memory.h"
 #include "calls.h"
-#include "miss.h"
+#include "deferred.h"
+#include "evict.h"
+#include "inspect.h"
+#include "lock.h"
+#include "monitored.h"
 #include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
@@ -139,7 +142,7 @@ static bool memory_take(struct peerdma_cache *cache)
 	cache->regions = memory_reserve(cache->capacity * sizeof(struct region));
 	if (cache->payload_step)
 		cache->payload = memory_reserve((size_t)cache->capacity * cache->payload_step);
-	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && room_begin(cache, nodes))
+	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && regions_begin(cache, nodes))
 		return true;
 	if (nodes)
 		memory_put(nodes, index_size(cache->capacity));
@@ -210,7 +213,7 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors & PEERDMA_MONITOR_WORD;
 	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
-	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->apart = NO_REGION;
+	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping = NO_REGION;
 	cache->gate = serial_take();
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
@@ -273,7 +276,7 @@ EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
 	if (cache_foreign(cache))
 		return cache_refuse("peerdma_cache_trim");
 	deferred_drain(cache, thread_cache_find(cache));
-	return (int)room_evict(cache, n);
+	return (int)evict_idle(cache, n);
 }
 
 /* ---- counters ---- */

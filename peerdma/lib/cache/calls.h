@@ -4,7 +4,7 @@
 #define CACHE_CALLS_H
 
 #include "../internal.h"
-#include "state.h"
+#include "cache.h"
 
 static inline bool cache_foreign(const struct peerdma_cache *cache)
 {

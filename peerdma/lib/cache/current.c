@@ -12,9 +12,8 @@
 
 #include "../base/thread_end.h"
 #include "../internal.h"
-#include "state.h"
 #include "lock.h"
-#include "thread_cache.h"
+#include "teardown.h"
 
 static _Thread_local struct thread_cache *mine __attribute__((tls_model("initial-exec")));
 /* SERIAL_WORDS of them, or NULL. */

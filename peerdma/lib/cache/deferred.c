@@ -7,8 +7,9 @@
  * marked and its serials are zeroed: the thread's next get or put takes the careful path,
  * where it restores them and drains.
  */
-#include "state.h"
+#include "deferred.h"
 #include "lock.h"
+#include "teardown.h"
 
 /* Lock. */
 static struct teardown take(struct peerdma_cache *cache)
@@ -41,7 +42,7 @@ uint32_t deferred_drain(struct peerdma_cache *cache, struct thread_cache *tc)
 	if ((ord_load(&cache->deferred) == NO_REGION && !marked) || (tc && tc->draining))
 		return 0;
 	if (marked)
-		thread_cache_keep_up(tc);
+		refs_keep_up(tc);
 	cache_lock(cache);
 	if (marked) {
 		thread_cache_unmark(cache, tc);

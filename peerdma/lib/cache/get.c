@@ -4,23 +4,18 @@
  */
 #include "../base/cancel.h"
 #include "../internal.h"
-#include "state.h"
-#include "lock.h"
 #include "calls.h"
-#include "thread_cache.h"
+#include "deferred.h"
+#include "invalidate.h"
+#include "lock.h"
+#include "miss.h"
+#include "teardown.h"
 
 #define REQUEST_FIRST	END_OF(struct peerdma_cache_request, reserved)
 /* A line of instructions begins with it: where it lay instead, a hit took up to a third longer. */
 #define HOT	__attribute__((aligned(64)))
 
 /* ---- put ---- */
-
-static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number)
-{
-	cache_lock(cache);
-	thread_cache_spill(tc, number);
-	cache_unlock(cache);
-}
 
 static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_cache *cache, struct region *region)
 {
@@ -40,7 +35,7 @@ static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, st
 	if (done == REF_CHECK && ref_put_first(refs, &region->state_word) == REF_UNDONE)
 		teardown_last_ref(cache, region_number(cache, region));
 	if (COUNT_LOW(ord_load(&refs->count)))
-		spill(cache, tc, region_number(cache, region));
+		refs_spill(tc, region_number(cache, region));
 }
 
 /* If the thread cache in this_thread may belong to another cache, or fences are needed. */
@@ -59,7 +54,7 @@ static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache,
 	if (tc && ord_load(&tc->marked))
 		deferred_drain(cache, tc);
 	if (tc && !tc->fence)
-		thread_cache_hurry(tc);
+		refs_hurry(tc);
 	refs = tc ? refs_meet(tc, region) : NULL;
 	if (!refs) {
 		put_without_thread_cache(cache, region);
@@ -163,7 +158,7 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 		return NULL;
 	}
 	if (COUNT_FULL(ord_load(&refs->count)))
-		spill(cache, tc, number);
+		refs_spill(tc, number);
 	if (!region_covers(region, addr, last)) {
 		put_carefully(cache, region);
 		return NULL;
@@ -180,8 +175,8 @@ static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struc
 	struct region *region;
 	int ret;
 
-	for (int tries = 0; tries < GET_TRIES; tries++) {
-		ret = region_make(cache, tc, request, &region);
+	for (int tries = 0; tries < MISS_TRIES; tries++) {
+		ret = miss(cache, tc, request, &region);
 		if (ret)
 			return ret;
 		if (!cache->monitored || still_good(cache, region, request->addr, request->length)) {
@@ -189,11 +184,11 @@ static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struc
 			return 0;
 		}
 		if (!request->counted)
-			miss_after_all(cache);
+			miss_found_stale(cache);
 	}
 	miss_failed(cache, request->counted);
 	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): each of %d new registrations was stale at once, by check() or by "
-		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, GET_TRIES);
+		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, MISS_TRIES);
 }
 
 /* What no slot knows. */
@@ -247,7 +242,7 @@ static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uin
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
-	spill(cache, thread_cache_find(cache), region_number(cache, (struct region *)hold));
+	refs_spill(thread_cache_find(cache), region_number(cache, (struct region *)hold));
 	return 0;
 }
 
@@ -274,7 +269,7 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 		return NULL;
 	}
 	if (COUNT_FULL(count))
-		spill(cache, tc, region_number(cache, region));
+		refs_spill(tc, region_number(cache, region));
 	if (tc->monitored && !still_good(cache, region, addr, length))
 		return NULL;
 	ord_store(&tc->hits, tc->hits + 1);

@@ -17,8 +17,8 @@
 
 #include "../base/memory.h"
 #include "../internal.h"
-#include "lock.h"
 #include "inspect.h"
+#include "lock.h"
 #include "totals.h"
 
 struct cache_list {

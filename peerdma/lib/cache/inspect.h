@@ -13,7 +13,7 @@
 #ifndef CACHE_INSPECT_H
 #define CACHE_INSPECT_H
 
-#include "state.h"
+#include "thread_cache.h"
 
 #define INSPECT_NAME	"peerdma-cache"
 #define INSPECT_VERSION	2
@@ -52,5 +52,10 @@ static inline uint64_t inspect_layout(void)
 		sum = (sum ^ at[i]) * 0x100000001b3ULL;
 	return sum;
 }
+
+/* inspect.c: other processes find the cache from here on. */
+void inspect_begin(struct peerdma_cache *cache);
+/* They do not any more; its counters are printed if that was asked for. */
+void inspect_end(struct peerdma_cache *cache);
 
 #endif

@@ -4,9 +4,12 @@
  */
 #include "../internal.h"
 #include "../monitor/monitor.h"
-#include "state.h"
-#include "lock.h"
 #include "calls.h"
+#include "invalidate.h"
+#include "lock.h"
+#include "pending.h"
+#include "regions.h"
+#include "teardown.h"
 
 struct gathering {
 	struct peerdma_cache *cache;
@@ -36,7 +39,7 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 		g.first = cache->regions[number].next;
 		teardown_begin(cache, number, list, END_INVALIDATED);
 	}
-	g.count += apart_kill(cache, from, to);
+	g.count += overlapping_kill(cache, from, to);
 	cache->invalidations += g.count;
 	return g.count;
 }

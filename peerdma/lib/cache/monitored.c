@@ -2,7 +2,9 @@
 /* monitored.c - what a cache does with events of its monitors. */
 #include "../internal.h"
 #include "../monitor/monitor.h"
-#include "thread_cache.h"
+#include "deferred.h"
+#include "invalidate.h"
+#include "monitored.h"
 
 /*
  * Before a free, so that registrations end while their memory is there; after it, since

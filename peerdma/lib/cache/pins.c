@@ -9,7 +9,7 @@
 #include "../backend.h"
 #include "../base/cancel.h"
 #include "../monitor/monitor.h"
-#include "state.h"
+#include "monitored.h"
 #include "peerdma_verbs.h"
 
 #define GPU_PAGE 65536ULL

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * teardown.c - how regions end: invalidation, eviction, merging, staleness.
- *
- *	teardown_begin()	removes the region from the index and changes its state word
- *	teardown_commit()	empties every thread's refs, waits for hits under way, then sums
- *			the refs.  Held: DEAD, and the put of the last ref finishes.
- *			Not held: ENDING, and this thread finishes.  If hits cannot be
- *			waited for, the refs are summed later (teardown_unsettled())
- *	teardown_finish()	deregisters, without a lock; then the number is free
+ * teardown.c - see teardown.h.
  */
 #ifdef PEERDMA_DEBUG
 #include <stdlib.h>
@@ -15,42 +8,10 @@
 #endif
 
 #include "../base/cancel.h"
-#include "state.h"
+#include "bar1.h"
 #include "lock.h"
-
-void region_count(struct peerdma_cache *cache, const struct region *r, int n)
-{
-	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) * (uint64_t)n;
-
-	cache->count += (uint64_t)n;
-	cache->bytes += bytes;
-	if (state_word & STATE_IS_HOST)
-		cache->host += bytes;
-	if (state_word & STATE_IS_DEVICE)
-		cache->device += bytes;
-}
-
-int64_t region_refs(const struct peerdma_cache *cache, uint32_t number)
-{
-	int64_t sum = cache->regions[number].refs;
-
-	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
-		if (number < tc->capacity)
-			sum += count_refs(ord_load_acquire(&tc->refs[number].count));
-	}
-	return sum;
-}
-
-uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
-{
-	uint64_t sum = cache->regions[number].gets;
-
-	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
-		if (number < tc->capacity)
-			sum += count_gets(ord_load(&tc->refs[number].count));
-	}
-	return sum;
-}
+#include "regions.h"
+#include "teardown.h"
 
 static void set_state(struct region *region, enum state state)
 {
@@ -129,7 +90,7 @@ static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 		} else {
 			set_state(region, STATE_DEAD);
 			cache->dead++;
-			cache->bar1_use += bar1_alone(region);
+			bar1_charge(cache, region);
 			*link = region->next;
 			list->count--;
 			if (list->freed) {
@@ -275,7 +236,7 @@ void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 static void take_dead(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	cache->dead--;
-	cache->bar1_use -= bar1_alone(region);
+	bar1_uncharge(cache, region);
 	take_out(cache, region);
 	region->next = NO_REGION;
 	list->first = region_number(cache, region);
@@ -364,30 +325,4 @@ void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, stru
 	cache_unlock(cache);
 	teardown_notify(cache, &list);
 	teardown_finish(cache, &list);
-}
-
-/*
- * The clock: a hand goes round; what was used since it passed last is spared this
- * time.  The threads' own counts say so, hence a hit need not mark anything.
- */
-void evict_choose(struct peerdma_cache *cache, uint32_t n, uint64_t who, struct teardown *list)
-{
-	for (uint64_t steps = 0; n && steps < 2ULL * cache->used; steps++) {
-		uint32_t number = cache->hand < cache->used ? cache->hand : 0;
-		struct region *region = &cache->regions[number];
-		uint32_t gets;
-
-		cache->hand = number + 1;
-		if (state_of(ord_load(&region->state_word)) != STATE_LIVE || !(ord_load(&region->state_word) & who))
-			continue;
-		gets = (uint32_t)region_gets(cache, number);
-		if (gets != region->clock) {
-			region->clock = gets;
-			continue;
-		}
-		if (region_refs(cache, number))
-			continue;
-		teardown_begin(cache, number, list, END_EVICTED);
-		n--;
-	}
 }

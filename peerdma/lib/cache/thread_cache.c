@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "state.h"
+#include "../base/memory.h"
 #include "lock.h"
 #include "thread_cache.h"
 
@@ -97,6 +97,24 @@ static size_t refs_size(uint32_t capacity)
 	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 * sizeof(uint64_t));
 }
 
+/* Lock. */
+static void spill(struct thread_cache *tc, uint32_t number)
+{
+	struct region *region = &tc->regions[number];
+	uint32_t count = ord_load(&tc->refs[number].count);
+
+	region->refs += count_refs(count);
+	region->gets += count_gets(count);
+	ord_store_release(&tc->refs[number].count, 0);
+}
+
+void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t number)
+{
+	cache_lock(tc->cache);
+	spill(tc, number);
+	cache_unlock(tc->cache);
+}
+
 /* What was counted goes to the regions; only pages of refs that were touched are looked at. */
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 {
@@ -111,7 +129,7 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 			continue;
 		for (uint32_t i = page * REFS_PAGE; i < tc->capacity && i < (page + 1) * REFS_PAGE; i++) {
 			if (ord_load(&tc->refs[i].count))
-				thread_cache_spill(tc, i);
+				spill(tc, i);
 		}
 	}
 	/* Its thread may put once more, in remove(), while the cache closes. */
@@ -181,7 +199,7 @@ struct thread_refs *refs_meet(struct thread_cache *tc, const struct region *regi
 	return &tc->refs[number];
 }
 
-void thread_cache_keep_up(struct thread_cache *tc)
+void refs_keep_up(struct thread_cache *tc)
 {
 	uint32_t ready = ord_load(&tc->cache->ready);
 
@@ -189,7 +207,7 @@ void thread_cache_keep_up(struct thread_cache *tc)
 		refs_grow(tc, ready - 1);
 }
 
-void thread_cache_hurry(struct thread_cache *tc)
+void refs_hurry(struct thread_cache *tc)
 {
 	uint32_t ready = ord_load(&tc->cache->ready);
 
@@ -326,14 +344,4 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 		*slot = at;
 	else
 		*second = at;
-}
-
-void thread_cache_spill(struct thread_cache *tc, uint32_t number)
-{
-	struct region *region = &tc->regions[number];
-	uint32_t count = ord_load(&tc->refs[number].count);
-
-	region->refs += count_refs(count);
-	region->gets += count_gets(count);
-	ord_store_release(&tc->refs[number].count, 0);
 }

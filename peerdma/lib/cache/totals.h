@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "state.h"
+#include "thread_cache.h"
 
 static inline uint32_t cache_monitors(const struct peerdma_cache *cache)
 {
