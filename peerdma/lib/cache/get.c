@@ -1,6 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * get.c - the hit: a region is held, and given back.
+ * get.c - the hit: a get of a range that a region covers, and the put.
+ *
+ *	get ----> the address's slot names a region that covers the range: take a ref in the thread's refs
+ *	  +-----> get_other_slot()	the slot of a block of another size, or the second slot
+ *	  +-----> get_checked()		the thread's fast path is closed: slots again, with what the fast path leaves out
+ *	  +-----> get_ended()		a slot named the region, which has ended: undo the ref
+ *	  +-----> get_full()		the thread's count for the region is full: move it to the region
+ *	  '-----> get_from_index()	no slot names it: the index; and then miss.c
+ *
+ *	put ----> give the ref back in the thread's refs
+ *	  +-----> put_checked()		the thread's fast path is closed
+ *	  +-----> put_unmet()		the refs have no generation: the thread has not met the region, or it has ended
+ *	  '-----> put_full()		the thread's count for the region is full
+ *
+ * The fast path is open if the thread cache has the cache's gate as its serial: the last cache at this
+ * place in this_thread is this one, hits need no fence, no monitor must be asked, and nothing is deferred.
+ * It saves no register: all else is a call at its end.
  */
 #include "../base/cancel.h"
 #include "../internal.h"
@@ -12,12 +28,13 @@
 #include "teardown.h"
 
 #define REQUEST_FIRST	END_OF(struct peerdma_cache_request, reserved)
-/* A line of instructions begins with it: where it lay instead, a hit took up to a third longer. */
+/* At the beginning of a cache line of instructions: elsewhere a hit took up to a third longer. */
 #define HOT	__attribute__((aligned(64)))
 
 /* ---- put ---- */
 
-static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_cache *cache, struct region *region)
+/* In the region itself: there is no memory for the thread's refs. */
+static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache, struct region *region)
 {
 	cache_lock(cache);
 	region->refs--;
@@ -25,25 +42,17 @@ static void __attribute__((noinline)) put_without_thread_cache(struct peerdma_ca
 	teardown_last_ref(cache, region_number(cache, region));
 }
 
-/* Given back where it is not the common case.  done: what ref_put() said. */
-static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, struct thread_cache *tc, struct region *region,
-						 enum ref done)
+/* Given back in refs that had no generation.  They have it from here on; or the region has ended, perhaps with this ref. */
+static void given_unmet(struct peerdma_cache *cache, struct thread_refs *refs, struct region *region)
 {
-	struct thread_refs *refs = refs_meet(tc, region);
-
-	/* This thread puts the region for the first time, or the last ref of all is put. */
-	if (done == REF_CHECK && ref_put_first(refs, &region->state_word) == REF_UNDONE)
+	if (ref_put_first(refs, &region->state_word) == REF_UNDONE)
 		teardown_last_ref(cache, region_number(cache, region));
-	if (COUNT_LOW(ord_load(&refs->count)))
-		refs_spill(tc, region_number(cache, region));
 }
 
-/* If the thread cache in this_thread may belong to another cache, or fences are needed. */
-static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_checked(struct peerdma_cache *cache, struct region *region)
 {
 	struct thread_cache *tc;
 	struct thread_refs *refs;
-	enum ref done;
 	uint32_t count;
 
 	if (cache_foreign(cache) || ord_load(&cache->closing))
@@ -57,26 +66,35 @@ static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache,
 		refs_hurry(tc);
 	refs = tc ? refs_meet(tc, region) : NULL;
 	if (!refs) {
-		put_without_thread_cache(cache, region);
+		put_to_region(cache, region);
 		return;
 	}
-	done = ref_put(refs, tc->fence, &count);
-	if (done != REF_OK || COUNT_LOW(count))
-		put_slowly(cache, tc, region, done);
+	if (ref_put(refs, tc->fence, &count) == REF_CHECK)
+		given_unmet(cache, refs, region);
+	if (COUNT_LOW(count))
+		refs_spill(tc, region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_given(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_full(struct peerdma_cache *cache, struct region *region)
 {
-	if (!cache_foreign(cache))
-		put_slowly(cache, thread_cache_find(cache), region, REF_CHECK);
+	refs_spill(thread_cache_find(cache), region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_low(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_unmet(struct peerdma_cache *cache, struct region *region)
 {
-	put_slowly(cache, thread_cache_find(cache), region, REF_OK);
+	struct thread_refs *refs;
+	bool low;
+
+	if (cache_foreign(cache))
+		return;
+	refs = refs_meet(thread_cache_find(cache), region);
+	/* Before the end of the region, in which remove() may call the cache and move the refs. */
+	low = COUNT_LOW(ord_load(&refs->count));
+	given_unmet(cache, refs, region);
+	if (low)
+		put_full(cache, region);
 }
 
-/* As a hit, this saves no register: all that is not the common case is a call at its end. */
 EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
 	struct region *region = (struct region *)hold;
@@ -89,24 +107,25 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 	gate = cache_gate(cache);
 	tc = this_thread.last[gate % THREAD_LAST];
 	if (__builtin_expect(ord_load(&tc->put_serial) != gate, 0))
-		put_carefully(cache, region);
+		put_checked(cache, region);
 	else if (__builtin_expect(ref_put(refs_of(tc, region), false, &count) == REF_CHECK, 0))
-		put_given(cache, region);
+		put_unmet(cache, region);
 	else if (__builtin_expect(COUNT_LOW(count), 0))
-		put_low(cache, region);
+		put_full(cache, region);
 }
 
 /* ---- get ---- */
 
-static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
+/* A region of which the caller has a ref is stale: ends it, and gives the ref back. */
+static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
 {
 	if (state_of(state_word) == STATE_LIVE)
 		teardown_stale(cache, thread_cache_find(cache), region, state_word);
-	put_carefully(cache, region);
+	put_checked(cache, region);
 	return false;
 }
 
-/* Held: a thread that ended here would hold it for ever. */
+/* Not cancelled here: the thread would hold the region for ever. */
 static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
@@ -116,20 +135,23 @@ static bool check_says(struct peerdma_cache *cache, const struct region *region,
 	return good;
 }
 
-/* Held; but is it still what is at this address?  If not, the ref is given back. */
+/* Whether the region, of which the caller has a ref, is still what is at this address.  If not, the ref is given back. */
 static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
 {
 	uint64_t state_word = ord_load(&region->state_word);
 	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
-		/* That of pins takes care itself, where there is something to be cancelled. */
+		/* The check() of pins disables cancellation by itself, where it calls CUDA. */
 		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr, length) :
 		       check_says(cache, region, addr, length);
-	return __builtin_expect(good, 1) || gone(cache, region, state_word);
+	return __builtin_expect(good, 1) || found_stale(cache, region, state_word);
 }
 
-/* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
+/*
+ * Looks in the index without the lock.  The index may be wrong, and the number another region's by now: so the range is
+ * compared again once there is a ref.
+ */
 static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr, uint64_t last, uint32_t access)
 {
 	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), count;
@@ -160,17 +182,17 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 	if (COUNT_FULL(ord_load(&refs->count)))
 		refs_spill(tc, number);
 	if (!region_covers(region, addr, last)) {
-		put_carefully(cache, region);
+		put_checked(cache, region);
 		return NULL;
 	}
-	/* A thread's table has only what will do for all who do not say what they want. */
+	/* Slots have only regions with the access of peerdma_cache_get(). */
 	if (!(cache->options.access & ~state_access(state_word)))
 		thread_cache_remember(tc, region, addr);
 	return region;
 }
 
-/* Makes one, which may be stale at once; hence several. */
-static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct peerdma_cached **hold)
+/* A new region may be stale at once: several attempts. */
+static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct peerdma_cached **hold)
 {
 	struct region *region;
 	int ret;
@@ -191,7 +213,7 @@ static int make_good(struct peerdma_cache *cache, struct thread_cache *tc, struc
 		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, MISS_TRIES);
 }
 
-/* What no slot knows. */
+/* No slot names the range. */
 static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, struct request *request, struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
@@ -218,26 +240,26 @@ static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, st
 			return 0;
 		}
 	}
-	return make_good(cache, tc, request, hold);
+	return get_by_miss(cache, tc, request, hold);
 }
 
-static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_from_index(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						    struct peerdma_cached **hold)
 {
 	struct request request = { .addr = addr, .length = length, .access = cache->options.access };
 
 	return get_request(cache, &request, hold);
 }
 
-/* Taken, but the region ended, just now or long ago. */
-static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold, struct thread_refs *refs)
+/* A slot named the region, but it has ended, just now or long ago.  Its number is that of the refs. */
+static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+					       struct peerdma_cached **hold, struct thread_refs *refs)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
 	ref_undo(refs, ord_load(&refs->count));
 	teardown_last_ref(cache, (uint32_t)(refs - tc->refs));
-	return get_slowly(cache, addr, length, hold);
+	return get_from_index(cache, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struct peerdma_cached *hold)
@@ -246,7 +268,7 @@ static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struc
 	return 0;
 }
 
-/* In the thread's table, where fences may be needed, or something must be looked at first.  NULL: not there, or not any more. */
+/* By the slots, with all that the fast path leaves out.  NULL: no slot names it, or it has ended. */
 static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache, struct thread_cache *tc,
 								      uint64_t addr, uint64_t length)
 {
@@ -276,9 +298,9 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 	return region;
 }
 
-/* Where it takes more, or the thread's word is another cache's. */
-static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						   struct peerdma_cached **hold)
+/* The fast path is closed, or another cache took the place in this_thread. */
+static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						 struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	struct region *region;
@@ -287,34 +309,35 @@ static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, 
 		tc = thread_cache_find(cache);
 	region = tc ? slots_get(cache, tc, addr, length) : NULL;
 	if (!region)
-		return get_slowly(cache, addr, length, hold);
+		return get_from_index(cache, addr, length, hold);
 	*hold = &region->pub;
 	return 0;
 }
 
-static inline int get_known(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
-			    struct peerdma_cached **hold)
+/* By the slot that names refs `at`, which cover the range. */
+static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
+			   struct peerdma_cached **hold)
 {
 	struct thread_refs *refs = refs_at(tc, at);
 	uint32_t count;
 
 	if (__builtin_expect(ref_get(refs, false, &count) == REF_UNDONE, 0))
-		return get_undone(cache, addr, length, hold, refs);
+		return get_ended(cache, addr, length, hold, refs);
 	ord_store(&tc->hits, tc->hits + 1);
 	*hold = &region_at(tc, at)->pub;
 	return __builtin_expect(COUNT_FULL(count), 0) ? get_full(cache, *hold) : 0;
 }
 
-/* Blocks are of another size here than they were at the last hit, or two regions are in this one. */
-static int __attribute__((noinline)) get_elsewhere(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						   struct peerdma_cached **hold)
+/* Blocks have another size here than at the last hit, or the block's first slot names another region. */
+static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						    struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint32_t at;
 
 	if (!slots_look(tc, addr, length, &at))
-		return get_slowly(cache, addr, length, hold);
-	return get_known(cache, tc, at, addr, length, hold);
+		return get_from_index(cache, addr, length, hold);
+	return get_slot(cache, tc, at, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache, struct peerdma_cached **hold)
@@ -322,9 +345,8 @@ static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cac
 	return check_given("peerdma_cache_get", "cache", cache, "hold", hold, NULL);
 }
 
-/* As put. */
 EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t length,
-			     struct peerdma_cached **hold)
+				 struct peerdma_cached **hold)
 {
 	uint64_t gate, addr = (uintptr_t)ptr;
 	struct thread_cache *tc;
@@ -335,11 +357,11 @@ EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, s
 	gate = cache_gate(cache);
 	tc = this_thread.last[gate % THREAD_LAST];
 	if (__builtin_expect(ord_load(&tc->get_serial) != gate, 0))
-		return get_carefully(cache, addr, length, hold);
+		return get_checked(cache, addr, length, hold);
 	at = *first_slot(tc, addr, this_thread.block[gate % THREAD_LAST]);
 	if (__builtin_expect(!covered_at(tc, at, addr, length), 0))
-		return get_elsewhere(cache, addr, length, hold);
-	return get_known(cache, tc, at, addr, length, hold);
+		return get_other_slot(cache, addr, length, hold);
+	return get_slot(cache, tc, at, addr, length, hold);
 }
 
 EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
@@ -359,7 +381,7 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all || !all_zero(r.reserved, sizeof(r.reserved)))
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
 			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF, cache->access_all);
-	/* What is in the thread's table has what peerdma_cache_get() asks for. */
+	/* Slots have only regions with the access of peerdma_cache_get(). */
 	if (tc->serial != cache_serial(cache))
 		tc = thread_cache_find(cache);
 	if (tc && !(r.access & ~cache->options.access)) {
