@@ -132,7 +132,7 @@ static void set(uint32_t i, uint64_t key)
 {
 	int expected = naive_has(key) ? -EEXIST : 0;
 
-	/* Going on from where somebody looked, near or far, or from the writer's own last step. */
+	/* From the place of an earlier search, near or far, or from the writer's last step. */
 	MUST((key & 1 ? index_insert_at(&ix, &kept, key, i) : index_insert(&ix, key, i)) == expected);
 	if (!expected) {
 		naive[i].there = true;

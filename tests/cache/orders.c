@@ -33,7 +33,7 @@
 
 /*
  * g get of the first page, and put    h get, for the next thread to put    p put of it
- * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
+ * f free of the first page, which is allocated again at once    m get of both pages (merges), and put
  * n get of the second and the third page (lies beside that of the first two), and put
  * F free of the second page, likewise
  * s f by a signal handler, which came while the thread had the cache's lock; its thread gives it back later

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * cache.c - making caches and closing them, ending idle regions, and what is in a cache.
+ * cache.c - creates and closes caches, trims and drains them, and reports what is in them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@
 
 /* ---- making and closing ---- */
 
-/* call: the function that the program has called, for texts. */
+/* call: the function that the program called, for texts. */
 static int options_take(const char *call, struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
 			uint32_t access)
 {
@@ -55,9 +55,9 @@ static int options_take(const char *call, struct peerdma_cache_options *o, const
 }
 
 /*
- * Its own pages: malloc()'s could be freed with a call into the cache.  Not at the beginning of
- * one: there the first regions' refs lie in theirs, and a processor that compares 12 bits
- * of addresses first lets each hit's load of the serial wait for the store to the record.
+ * In pages of its own: a free() of memory from malloc() could be reported to the cache.  Not at the beginning of a
+ * page, where each thread's first refs lie in theirs: some processors compare only 12 bits of addresses at first, and
+ * would let a hit's load of the gate wait for its store to the refs.
  */
 #define CACHE_AT	1536
 
@@ -104,7 +104,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
-/* Those that a cache can be asked for.  Each has calls. */
+/* Those that a program may set. */
 static int monitors_check(uint32_t monitors)
 {
 	if (monitors & ~MONITORS_KNOWN)
@@ -134,7 +134,7 @@ static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_op
 	return 0;
 }
 
-/* What the cache has in one piece each.  False: there is no address space for it. */
+/* Reserves regions, payloads and the index.  False: there is no address space for them. */
 static bool memory_take(struct peerdma_cache *cache)
 {
 	void *nodes = memory_reserve(index_size(cache->capacity));
@@ -218,7 +218,7 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
 	inspect_begin(cache);
-	/* Last: an event may come at once. */
+	/* Last: from here on events call the cache. */
 	ret = cache_monitors_begin(cache);
 	if (ret) {
 		peerdma_cache_close(cache);
@@ -236,7 +236,7 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 		return;
 	owner = !cache_foreign(cache);
 	cache_monitors_end(cache);
-	/* remove() may report what it frees: that would defer ends which no one comes for any more. */
+	/* A free in remove() may be reported to the cache.  That would defer teardowns, which no later call would finish. */
 	ord_store(&cache->closing, true);
 	if (owner) {
 		inspect_end(cache);
@@ -303,7 +303,7 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 struct listing {
 	struct peerdma_cache *cache;
 	char *entries;
-	uint32_t size;			/* of each, as the caller has it */
+	uint32_t size;			/* of an entry, in the caller's release */
 	size_t n, max;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - what each call checks first: that the cache belongs to this process. */
+/* calls.h - each call first checks that the cache belongs to this process. */
 #ifndef CACHE_CALLS_H
 #define CACHE_CALLS_H
 

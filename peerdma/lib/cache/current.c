@@ -2,10 +2,9 @@
 /*
  * current.c - which thread cache is the calling thread's.
  *
- * Found through a few words of the thread's own, by the cache's serial number; with more
- * caches than that through a table, where up to SERIAL_WORDS that are open have each its place.  A
- * thread cache ends with its thread or with its cache, and whichever comes second finds
- * nothing left to do but to free it.
+ * this_thread has the last THREAD_LAST, by the caches' serials.  A thread that uses more caches also has a table, in
+ * which each of up to SERIAL_WORDS open caches has its own place.  A thread cache ends with its thread or with
+ * its cache.  The first of the two takes it out of the cache's list, the second frees it.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -15,13 +14,13 @@
 #include "lock.h"
 #include "teardown.h"
 
+/* All of the thread's, through their `mine`; and the table, of SERIAL_WORDS, or NULL. */
 static _Thread_local struct thread_cache *mine __attribute__((tls_model("initial-exec")));
-/* SERIAL_WORDS of them, or NULL. */
 static _Thread_local struct thread_cache **table __attribute__((tls_model("initial-exec")));
 
 /* ---- ends ---- */
 
-/* The thread's part: of the cache's memory nothing is touched if the cache is, or may be, gone. */
+/* The thread ends.  If its cache may be closed already, no memory of the cache is touched. */
 static void thread_cache_end(struct thread_cache *tc)
 {
 	struct peerdma_cache *cache = tc->cache;
@@ -40,7 +39,7 @@ static void thread_cache_end(struct thread_cache *tc)
 	thread_cache_free(tc);
 }
 
-/* Before it is freed: that may call us. */
+/* Before it is freed: free() may be reported to a monitor, which calls this cache. */
 static void *table_take(void)
 {
 	void *p = table;
@@ -49,10 +48,10 @@ static void *table_take(void)
 	return p;
 }
 
-/* It is in `mine' no more, or it would be found again: whatever is freed may call us. */
+/* Called when it is out of the list `mine`, or a free that calls this cache would find it again. */
 static void forget(const struct thread_cache *tc)
 {
-	/* In this order: a signal handler may look in the table, and then it is in a word. */
+	/* In this order: a signal handler that finds it in the table puts it into this_thread. */
 	if (table && table[tc->serial % SERIAL_WORDS] == tc)
 		table[tc->serial % SERIAL_WORDS] = NULL;
 	ord_fence_light();
@@ -70,7 +69,7 @@ static void thread_caches_end(void)
 	while ((tc = mine)) {
 		mine = tc->mine;
 		forget(tc);
-		/* A child's locks may be held for ever by threads that it does not have. */
+		/* In a forked child, a thread that does not exist there may hold the lock for ever. */
 		if (tc->process == process_id())
 			thread_cache_end(tc);
 	}
@@ -78,7 +77,7 @@ static void thread_caches_end(void)
 
 static struct thread_end end = { .fn = thread_caches_end };
 
-/* Of caches that were closed while this thread lived. */
+/* Frees the thread caches of caches that were closed. */
 static void orphans_free(void)
 {
 	struct thread_cache **p = &mine, *tc;
@@ -109,7 +108,7 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 
 			thread_cache_leave(cache, tc);
 			teardown_unsettled(cache);
-			/* From here on it may be gone any time; or its thread ends just now, and waits for the lock. */
+			/* Once it is an orphan, its thread may free it.  If that fails, the thread is ending and waits for the lock. */
 			if (ord_replace(&tc->owner, OWNER_BOTH, OWNER_ORPHAN)) {
 				cache_unlock(cache);
 				refs_free(refs, capacity);
@@ -121,7 +120,7 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 		sched_yield();
 	}
 	cache_unlock(cache);
-	/* This thread's own: remove() may call us yet. */
+	/* The one of this thread, in which remove() might be called later. */
 	orphans_free();
 }
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * deferred.c - registrations whose end was deferred: invalidate() and hooks run where memory
- * is freed and may not call remove(), so later calls do.
+ * deferred.c - deferred deregistrations.  invalidate() and hooks run where memory is freed, and may not call
+ * remove().  A later call of any thread does.
  *
- * A hit takes no lock and looks for no such list.  Instead, each thread cache is
- * marked and its serials are zeroed: the thread's next get or put takes the careful path,
- * where it restores them and drains.
+ * A hit takes no lock and does not look at the list.  Instead each thread cache is marked, and its
+ * fast path is closed.  The thread's next get or put drains the list and opens the path again.
  */
 #include "deferred.h"
 #include "lock.h"
 #include "teardown.h"
 
-/* Lock. */
+/* Lock.  Takes the whole list. */
 static struct teardown take(struct peerdma_cache *cache)
 {
 	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->deferred_count, .notify = NO_REGION };
@@ -21,7 +20,7 @@ static struct teardown take(struct peerdma_cache *cache)
 	return list;
 }
 
-/* remove() may call back into the cache: then what it adds to the list waits for the next call. */
+/* remove() may call the cache.  What it adds to the list then waits for the next call. */
 static uint32_t finish(struct peerdma_cache *cache, struct thread_cache *tc, struct teardown *list)
 {
 	uint32_t count = list->count;

@@ -13,7 +13,7 @@
 
 struct gathering {
 	struct peerdma_cache *cache;
-	uint32_t first, count;		/* through region->next, the last address first */
+	uint32_t first, count;		/* through region->next, from the greatest address down */
 };
 
 static bool gather(void *arg, uint32_t entry)
@@ -27,14 +27,14 @@ static bool gather(void *arg, uint32_t entry)
 	return true;
 }
 
-/* Lock.  How many. */
+/* Lock.  Begins the teardown of all regions that touch the range, and returns how many. */
 static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct teardown *list)
 {
 	struct gathering g = { cache, NO_REGION, 0 };
 	uint32_t number;
 
 	regions_touched(cache, &cache->index.cursor, from, to, gather, &g);
-	/* From the end: the index has least to move so. */
+	/* From the greatest address down: so the index moves least. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
 		teardown_begin(cache, number, list, END_INVALIDATED);
@@ -44,11 +44,11 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 	return g.count;
 }
 
-/* ---- by a signal handler, while its thread has a cache's lock ---- */
+/* ---- in a signal handler, while its thread has a cache's lock ---- */
 
 /*
- * Each cache is asked as monitors ask it: so it cannot be closed meanwhile.  What handlers leave in the
- * course of this waits for the next round.
+ * By an event, as from a monitor, each cache ends what was left in it (monitored.c): subscribers_call() keeps the
+ * cache from being closed meanwhile.  What handlers leave during this waits for the next round.
  */
 static void end_all_left(void)
 {
@@ -64,9 +64,9 @@ static void end_all_left(void)
 }
 
 /*
- * No lock, and another handler may come in between.  The gate is closed before a range can be taken,
- * and opened by as many as were taken when their regions are found no more.  What is there already, and
- * is not taken yet, will be taken later than now and keeps the gate closed until then: it counts once.
+ * No lock, and another handler may come in between.  The gate counts ranges: it is closed before the range is stored,
+ * and take_left() opens it by as many as it took, when no hit finds their regions any more.  A range that is stored
+ * already, and not taken yet, keeps the gate closed until it is taken: it is not counted twice.
  */
 static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 {
@@ -89,7 +89,7 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 		__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 }
 
-/* Lock.  How many there were. */
+/* Lock.  Begins the teardown of what was left, and returns how many ranges that were. */
 static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint64_t taken = __atomic_exchange_n(&cache->left_all, 0, __ATOMIC_SEQ_CST);
@@ -109,7 +109,7 @@ static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 	return taken;
 }
 
-/* Another thread may have taken it: then that is found no more once the lock can be had. */
+/* Another thread may have taken the ranges: once it has released the lock, no hit finds their regions. */
 void invalidate_left(struct peerdma_cache *cache)
 {
 	struct teardown list = TEARDOWN_NONE;
@@ -135,12 +135,12 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
 	uint32_t count;
 
-	/* No text: that would be an allocation. */
+	/* No text: it would be allocated. */
 	if (!cache)
 		return -EINVAL;
 	if (cache_foreign(cache))
 		return -EPERM;
-	/* The cache's own memory is freed, and its caller reports that, too. */
+	/* The cache frees its own memory, and a monitor reports that, too. */
 	if (ord_load(&cache->closing))
 		return 0;
 	if (end < addr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* monitored.c - what a cache does with events of its monitors. */
+/* monitored.c - see monitored.h. */
 #include "../internal.h"
 #include "../monitor/monitor.h"
 #include "deferred.h"
@@ -7,10 +7,9 @@
 #include "monitored.h"
 
 /*
- * Before a free, so that registrations end while their memory is there; after it, since
- * one may have been made in between; and for an allocation, in case a free was missed.
- * Inside malloc() and free(), perhaps: nothing is deregistered here.  An event of nothing asks for what
- * signal handlers left.
+ * An event comes before a free, so that regions end while their memory is there; after it, since a region may have been
+ * registered in between; and for an allocation, in case a free was missed.  It may come inside malloc() or free():
+ * nothing is deregistered here.  An event of length 0 ends what signal handlers left.
  */
 static void on_host(void *arg, const struct peerdma_hook_event *event)
 {
@@ -25,15 +24,15 @@ static void on_host(void *arg, const struct peerdma_hook_event *event)
 }
 
 /*
- * A dma-buf would keep the GPU's memory allocated after its free.  The program calls
- * CUDA to free it, from outside malloc(); what a caller's own remove() needs is not known.
+ * A dma-buf keeps GPU memory allocated after its free, so in caches of pins the registration ends at once.  That is
+ * possible because the program called CUDA, and is not inside malloc().  A caller's own remove() may not be called here.
  */
 static void on_device(void *arg, const struct peerdma_hook_event *event)
 {
 	struct peerdma_cache *cache = arg;
 
 	on_host(cache, event);
-	/* Without the thread cache: a signal handler may have come in the middle of a hit. */
+	/* Without the thread cache: this may be a signal handler in the middle of a hit. */
 	if (cache->process == process_id() && cache->by_hooks && !this_thread.locks)
 		deferred_drain(cache, NULL);
 }
@@ -46,7 +45,7 @@ int cache_monitor_host(struct peerdma_cache *cache)
 	if (ret || __atomic_load_n(&cache->host_monitored, __ATOMIC_ACQUIRE))
 		return ret;
 	ret = monitor_subscribe(MONITOR_HOST, on_host, cache);
-	/* Another thread was first: until here events came twice, which does no harm. */
+	/* Another thread subscribed first.  Until here events came twice, which does no harm. */
 	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
 	return ret;

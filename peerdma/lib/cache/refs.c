@@ -25,9 +25,9 @@ enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uin
 }
 
 /*
- * The thread that ends the region either has seen that the ref was given back, or is
- * notified by the result.  Without the ref, the number may belong to another region by
- * now: then the refs names that region, and the one that was held has already ended.
+ * The ender either counted the put, or the result makes this thread look (teardown_last_ref()).  Once the ref is
+ * given back, the number may belong to another region: then the refs name that one, and the region that was held has
+ * ended already.
  */
 enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word)
 {

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refs.h - counts the refs of a region without sharing.
+ * refs.h - references to regions, counted per thread.
  *
- * Each thread has a refs per region, in which only it counts.  The sum over all
- * threads is the number of refs; one thread may take a ref and another give it back.
- * A hit stores to the thread's own refs, then checks that the region has not
- * changed.  The thread that ends a region (the ender) changes the region first, and
- * then sums.  In both threads the store must be visible before the check: the ender
- * executes the fence for both (ord_fence_others()), so a hit needs none.
+ * Each thread has a struct thread_refs for each region, and is the only one that counts in it.  The sum over
+ * all threads is the number of references: one thread may take one and another give it back.
  *
- * A region's number is reused, with the next generation.  Refs with a generation
- * can be found by the ender of that generation:
+ * A hit stores to its own count, then reads whether the region has ended.  The thread that ends the
+ * region (the ender) first stores that it has ended, then reads all counts.  Each must make its store
+ * visible before its read.  The ender makes the fence for both (ord_fence_others(), which is
+ * membarrier): an asymmetric fence, so that a hit needs none.
  *
- *   fill	the thread stores the generation, makes a fence, and reads the
- *		region's state word: unless it is live, the refs is emptied again
- *   end	the ender changes the state word, makes a fence, and empties each refs
- *		that has the generation; a thread whose record is empty reads the state word
+ * A region's number is used again, with the next generation.  A thread's refs name the generation that
+ * they are good for, and the ender of that generation empties them:
+ *
+ *   fill	the thread stores the generation, makes a fence, and reads the region's
+ *		state word.  Unless it is LIVE with that generation, the thread empties the refs
+ *   end	the ender changes the state word, makes a fence, and empties all refs with the
+ *		generation.  A thread that finds its refs empty reads the state word
  */
-#ifndef CACHE_HOLD_H
-#define CACHE_HOLD_H
+#ifndef CACHE_REFS_H
+#define CACHE_REFS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,24 +27,22 @@
 #include "../base/order.h"
 
 /*
- * One thread's count for one region.  word: how often it has taken a ref, times
- * 2^16, plus how many more it has taken than given back, which may be negative.
- * Both go to the region before they overflow.
+ * count: the thread's gets of the region, times 2^16, plus its gets minus its puts, which may be negative.
+ * Before one of the two overflows, both are moved to the region.
  */
 struct thread_refs {
-	uint32_t gen;		/* the generation that a hit is good for; 0: none */
+	uint32_t gen;		/* of the region; 0: the refs are empty */
 	uint32_t count;		/* written by its thread alone */
 	/*
-	 * Pages of that generation, all of them if they are not too many: the page past
-	 * the last << 28 | how many.  Its thread's own, but that the ender empties it with
-	 * gen; they may miss each other, and it is gen that counts.
+	 * Pages of the region, all of them if they are not too many: the page after the last << 28 | how many.
+	 * Written by the thread; the ender sets it to 0, too.  If one of these two stores is lost, gen decides.
 	 */
 	uint64_t range;
 };
 
 _Static_assert(sizeof(struct thread_refs) == 16, "a power of two");
 
-/* Pages of 4096 bytes, whatever the system's are: a shift by what is known beforehand is cheaper. */
+/* Pages of 4096 bytes, whatever the system's page size is: a shift by a constant is cheaper. */
 #define RANGE_SHIFT	12
 #define RANGE_COUNT_BITS 28		/* up to 1 TiB, which ends below 2^48 */
 #define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
@@ -54,7 +53,7 @@ static inline uint64_t range_of(uint64_t first_page, uint64_t pages)
 	return (first_page + pages) << RANGE_COUNT_BITS | pages;
 }
 
-/* [addr, addr + length) is not empty, does not wrap, and is all in it. */
+/* Whether [addr, addr + length) is not empty, does not wrap, and lies in the range. */
 static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 {
 	uint64_t left = (range >> RANGE_COUNT_BITS << RANGE_SHIFT) - addr;
@@ -65,8 +64,8 @@ static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 }
 
 #define COUNT_GET	0x10001U
-#define COUNT_FULL(w)	((w) & 0x40000000U)		/* after a take */
-#define COUNT_LOW(w)	((int16_t)(w) < -0x4000)	/* after a give */
+#define COUNT_FULL(c)	((c) & 0x40000000U)		/* tested after a get */
+#define COUNT_LOW(c)	((int16_t)(c) < -0x4000)	/* tested after a put */
 
 static inline int32_t count_refs(uint32_t count)
 {
@@ -78,24 +77,24 @@ static inline uint32_t count_gets(uint32_t count)
 	return (count + 0x8000) >> 16;
 }
 
-/* A region's state word: its generation, what is known of it, and its state. */
+/* A region's state word: generation << 32 | properties | state. */
 enum state {
 	STATE_FREE,
-	STATE_PENDING,		/* being registered by one thread, which others wait for */
+	STATE_PENDING,		/* one thread registers it, and others wait */
 	STATE_LIVE,
-	STATE_KILLED,		/* was PENDING when its memory went away */
-	STATE_DYING,		/* its ender has not summed yet */
-	STATE_DEAD,		/* the thread that gives back the last ref ends it */
-	STATE_ENDING,		/* not held; being deregistered */
+	STATE_KILLED,		/* was PENDING when its memory was freed */
+	STATE_DYING,		/* its ender has not summed its refs yet */
+	STATE_DEAD,		/* held: the put of the last ref deregisters it */
+	STATE_ENDING,		/* not held: being deregistered */
 };
 
 /*
- * Beside them, and the same until the region ends: 0, or one more than the shift of the pages of
- * a GPU's aperture that it takes.
+ * The properties, which stay the same until the region ends.  BAR1: 0, or one more than log2 of the size of the
+ * pages of BAR1 that the region takes.
  */
 #define STATE_BAR1_AT	8
 #define STATE_BAR1	(0x3fU << STATE_BAR1_AT)
-/* Its kind of memory, and what it may be accessed for. */
+/* The kind of memory, and the access that it is registered for. */
 #define STATE_IS_HOST	(1U << 14)
 #define STATE_IS_DEVICE	(1U << 15)
 #define STATE_ACCESS_AT	16
@@ -120,13 +119,12 @@ static inline enum state state_of(uint64_t state_word)
 enum ref {
 	REF_CHECK,
 	REF_OK,
-	REF_UNDONE,		/* the region has ended; the ender may be waiting for the last ref (teardown_last_ref()) */
+	REF_UNDONE,		/* the region has ended, and this may have been the last ref: teardown_last_ref() */
 };
 
 /*
- * The hit, for whatever generation the refs has: it is read once, at the end.  Only
- * the refs's own thread stores a generation, so the one that is read at the end was
- * there before.  `fence`: this machine has no ord_fence_others().
+ * The hit.  The refs' generation is read once, at the end: only the thread itself stores one, so the generation that
+ * it reads there was there at the beginning.  fence: ord_fence_others() does not work here.
  */
 static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *count)
 {
@@ -139,14 +137,14 @@ static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *c
 	return __builtin_expect(ord_load_acquire(&refs->gen) != 0, 1) ? REF_OK : REF_UNDONE;
 }
 
-/* After REF_UNDONE. */
+/* After REF_UNDONE: count is the one that ref_get() stored. */
 static inline void ref_undo(struct thread_refs *refs, uint32_t count)
 {
 	ord_store(&refs->range, 0);
 	ord_store_release(&refs->count, count - COUNT_GET);
 }
 
-/* REF_OK: given back, and no ender waits for it.  REF_CHECK: given back; ref_put_first() finds out whether one waits. */
+/* REF_OK: given back, and the region is LIVE.  REF_CHECK: given back; call ref_put_first(). */
 static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *count)
 {
 	*count = ord_load(&refs->count) - 1;
@@ -158,14 +156,17 @@ static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *c
 	return __builtin_expect(ord_load(&refs->gen) != 0, 1) ? REF_OK : REF_CHECK;
 }
 
-/* If the refs has no generation, or another: REF_OK, or REF_UNDONE: the count was rolled back. */
+/*
+ * For refs that are empty or of another generation.  A get: REF_OK, or REF_UNDONE: the count was rolled back.
+ * A put, after REF_CHECK: REF_OK, or REF_UNDONE: call teardown_last_ref().
+ */
 enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uint64_t expected);
 enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word);
 
-/* By the refs's thread: from now on the ender of this generation finds the record.  No page of it is known yet. */
+/* By the thread: from now on the ender of this generation empties them.  Their range is empty. */
 void refs_fill(struct thread_refs *refs, uint32_t gen);
 
-/* By the ender: empties a refs; true if its thread may be in the middle of a hit. */
+/* By the ender.  True: they were of this generation, so their thread may be in the middle of a hit. */
 bool refs_empty(struct thread_refs *refs, uint32_t gen);
 
 #endif

@@ -37,7 +37,7 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 
 	remember(cache, number, why);
 	region_remove(cache, region);
-	/* Its maker may be about to make it LIVE: one of us comes first. */
+	/* The thread that registers it makes it LIVE without the lock: one of the two comes first. */
 	if (state_of(state_word) == STATE_PENDING) {
 		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word), STATE_KILLED) | (state_word & STATE_PROPERTIES)))
 			return;
@@ -48,7 +48,7 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 	list->count++;
 }
 
-/* It is not held and cannot be held again: from here on it belongs to the caller. */
+/* Lock.  It has no refs and can get none: from here on the caller alone uses it. */
 static void take_out(struct peerdma_cache *cache, struct region *region)
 {
 	region_count(cache, region, -1);
@@ -56,8 +56,8 @@ static void take_out(struct peerdma_cache *cache, struct region *region)
 }
 
 /*
- * Lock, and all takes are seen by now, so that what is below 0 are puts without a get.  They
- * are counted and forgotten, for the next region of this number.
+ * Lock.  The sum of the refs, when all gets are visible.  A negative sum is of puts without a get, which are counted
+ * and taken back, so that the next region of this number begins with 0.
  */
 static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 {
@@ -76,7 +76,7 @@ static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 	return 0;
 }
 
-/* Lock, and all takes are seen by now: not held, and in the list; or DEAD, and out of it. */
+/* Lock, when all gets are visible.  Regions with refs become DEAD and leave the list; the others become ENDING. */
 static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t *link = &list->first, n;
@@ -102,7 +102,7 @@ static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 	}
 }
 
-/* Lock: whether another thread that makes no fences may be in the middle of a hit of it. */
+/* Lock.  Empties all threads' refs.  True: another thread, which makes no fence, may be in the middle of a hit. */
 static bool may_be_hit(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
 {
 	uint32_t gen = state_gen(ord_load(&cache->regions[number].state_word));
@@ -123,9 +123,9 @@ static void set_unsettled(struct peerdma_cache *cache, struct region *region)
 }
 
 /*
- * Lock.  Fences of all threads have become impossible: from its next call on each thread
- * makes its own.  Regions in doubt wait until all threads have made that call.  Their memory may
- * go away before that, so threads that may hold them are notified first (teardown_notify()).
+ * Lock.  membarrier does not work any more (a sandbox forbids it).  From its next call on each thread makes its own
+ * fences.  Regions that may have been hit stay unsettled until all threads have made that call.  If
+ * their memory is freed now, ended() is called for them before (teardown_notify()).
  */
 static void set_aside(struct peerdma_cache *cache, struct teardown *list)
 {
@@ -232,7 +232,7 @@ void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 	*list = TEARDOWN_NONE;
 }
 
-/* Lock: a DEAD region's last ref was given back. */
+/* Lock.  The last ref of a DEAD region was given back. */
 static void take_dead(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	cache->dead--;
@@ -243,7 +243,7 @@ static void take_dead(struct peerdma_cache *cache, struct region *region, struct
 	list->count = 1;
 }
 
-/* One by one: remove() may give back refs of others, or end them. */
+/* One by one: remove() may put other regions, or end them. */
 uint32_t teardown_all(struct peerdma_cache *cache)
 {
 	uint32_t count = 0;
@@ -302,7 +302,7 @@ void teardown_last_ref(struct peerdma_cache *cache, uint32_t number)
 
 	cache_lock(cache);
 	state = state_of(ord_load(&region->state_word));
-	/* It has ended, so there was no ref to give back. */
+	/* It has been deregistered: this was a put without a get. */
 	if (state == STATE_FREE || state == STATE_ENDING)
 		refs_checked(cache, number);
 	if (state == STATE_DEAD && !refs_checked(cache, number))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * thread_cache.c - a thread's own side of a cache: its table of regions by address, and
- * its refs.  current.c says whose it is.
+ * thread_cache.c - see thread_cache.h.
  */
 #include <stdlib.h>
 
@@ -11,18 +10,18 @@
 
 #define SLOTS_FIRST	256
 #define GROWTH		2
-#define CROWDED		3	/* eighths, so that no power of two of blocks is on the edge */
+#define CROWDED		3	/* eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
 #define PAGE		(1ULL << RANGE_SHIFT)
-#define BLOCKS_SHIFT	3	/* the smallest region in an area has so many blocks at least, as a power of two */
-#define REFS_EAGER	32768U	/* 512 KiB of address space, whatever the thread uses */
-#define REFS_PATIENCE 1024U	/* careful puts */
-#define REFS_PAGE	256U	/* 4096 bytes of them */
-#define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* in an area, as a power of two */
+#define BLOCKS_SHIFT	3	/* log2 of the least number of blocks in an area's smallest region */
+#define REFS_EAGER	32768U	/* 512 KiB of address space; pages that are not used take no memory */
+#define REFS_PATIENCE	1024U	/* slow puts before the refs grow */
+#define REFS_PAGE	256U	/* refs in 4096 bytes */
+#define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* log2 of the pages in an area */
 
 struct thread_cache thread_cache_none;
 
 #ifndef this_thread
-/* In the room that the loader keeps for such: no call is needed to find it. */
+/* In static TLS: an access needs no call. */
 _Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"))) = {
 	.last = { [0 ... THREAD_LAST - 1] = &thread_cache_none },
 };
@@ -38,7 +37,7 @@ static size_t slots_size(const struct thread_cache *tc)
 	return sizeof(*tc->slots) * (slots_count(tc) + slots_count(tc) / 2);
 }
 
-/* Found again, by what is looked for in each area. */
+/* Forgets the block sizes of all areas.  Each is learned again from what is looked for there. */
 static void blocks_forget(struct thread_cache *tc)
 {
 	tc->turn = (uint8_t)(tc->turn + AREA_TURN);
@@ -53,7 +52,7 @@ static uint32_t block_of(uint64_t pages)
 	return bits < BLOCKS_SHIFT ? 0 : bits - BLOCKS_SHIFT < BLOCK_MAX ? bits - BLOCKS_SHIFT : BLOCK_MAX;
 }
 
-/* ---- the common path, and the careful one ---- */
+/* ---- the fast path: open or closed ---- */
 
 static void mark(struct thread_cache *tc)
 {
@@ -63,7 +62,7 @@ static void mark(struct thread_cache *tc)
 }
 
 /* Lock. */
-static void serials_are(struct thread_cache *tc)
+static void open_fast_path(struct thread_cache *tc)
 {
 	ord_store(&tc->get_serial, tc->fence || tc->monitored ? 0 : tc->serial);
 	ord_store(&tc->put_serial, tc->fence || tc->capacity < tc->cache->ready ? 0 : tc->serial);
@@ -79,7 +78,7 @@ void thread_cache_unmark(struct peerdma_cache *cache, struct thread_cache *tc)
 {
 	ord_store(&tc->marked, 0);
 	tc->fence = cache->fence;
-	serials_are(tc);
+	open_fast_path(tc);
 }
 
 /* ---- refs ---- */
@@ -89,7 +88,7 @@ static uint64_t *touched_word(const struct thread_cache *tc, uint32_t page)
 	return &tc->touched[page / 64];
 }
 
-/* The refs, and behind them which were touched. */
+/* The refs, and the bits `touched` behind them. */
 static size_t refs_size(uint32_t capacity)
 {
 	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
@@ -115,7 +114,7 @@ void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t numb
 	cache_unlock(tc->cache);
 }
 
-/* What was counted goes to the regions; only pages of refs that were touched are looked at. */
+/* Reads only pages of refs that were touched. */
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 {
 	uint32_t pages = (tc->capacity + REFS_PAGE - 1) / REFS_PAGE;
@@ -132,7 +131,7 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 				spill(tc, i);
 		}
 	}
-	/* Its thread may put once more, in remove(), while the cache closes. */
+	/* While the cache closes, its thread may still put, in remove(). */
 	ord_store(&tc->put_serial, 0);
 	cache->thread_changes++;
 	cache->gone_slot_hits += tc->hits;
@@ -150,14 +149,14 @@ void refs_free(struct thread_refs *refs, uint32_t capacity)
 	memory_put(refs, refs_size(capacity));
 }
 
-static void refs_are(struct thread_cache *tc, struct thread_refs *refs, uint32_t capacity)
+static void set_refs(struct thread_cache *tc, struct thread_refs *refs, uint32_t capacity)
 {
 	tc->refs = refs;
 	tc->capacity = capacity;
 	tc->touched = (uint64_t *)(refs + capacity);
 }
 
-/* Twice as many at least.  Enders look at them under the lock; only what was touched is copied. */
+/* At least doubles them.  Enders read them under the lock.  Only pages that were touched are copied. */
 static bool refs_grow(struct thread_cache *tc, uint32_t number)
 {
 	struct thread_refs *old = tc->refs, *refs;
@@ -170,7 +169,7 @@ static bool refs_grow(struct thread_cache *tc, uint32_t number)
 	if (!refs)
 		return false;
 	cache_lock(tc->cache);
-	refs_are(tc, refs, capacity);
+	set_refs(tc, refs, capacity);
 	for (uint32_t i = 0; i < had; i++) {
 		uint32_t page = i / REFS_PAGE;
 
@@ -183,7 +182,7 @@ static bool refs_grow(struct thread_cache *tc, uint32_t number)
 	}
 	tc->cache->thread_changes++;
 	if (!tc->marked)
-		serials_are(tc);
+		open_fast_path(tc);
 	cache_unlock(tc->cache);
 	refs_free(old, had);
 	return true;
@@ -211,7 +210,7 @@ void refs_hurry(struct thread_cache *tc)
 {
 	uint32_t ready = ord_load(&tc->cache->ready);
 
-	if (tc->capacity < ready && ++tc->careful_puts % REFS_PATIENCE == 0)
+	if (tc->capacity < ready && ++tc->slow_puts % REFS_PATIENCE == 0)
 		refs_grow(tc, ready - 1);
 }
 
@@ -224,7 +223,7 @@ void thread_cache_free(struct thread_cache *tc)
 
 struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 {
-	/* Not next to another thread's: processors fetch lines in pairs. */
+	/* Not beside another thread's: processors fetch cache lines in pairs. */
 	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
 	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready : REFS_EAGER;
 	struct thread_refs *refs;
@@ -238,13 +237,13 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 		.slot_mask = SLOTS_FIRST - 1,
 	};
 	blocks_forget(tc);
-	/* Areas and the first slots lie behind the refs, in one piece; each frees its own pages. */
+	/* One mapping for refs, areas and the first slots.  The pages of each are freed separately. */
 	refs = memory_get(refs_size(capacity) + AREAS + slots_size(tc), true);
 	if (!refs) {
 		free(tc);
 		return NULL;
 	}
-	refs_are(tc, refs, capacity);
+	set_refs(tc, refs, capacity);
 	tc->areas = (uint8_t *)refs + refs_size(capacity);
 	tc->slots = (uint32_t *)(tc->areas + AREAS);
 	return tc;
@@ -265,10 +264,10 @@ void thread_cache_join(struct thread_cache *tc)
 		mark(tc);
 }
 
-/* ---- the table ---- */
+/* ---- slots ---- */
 
-/* What was in it is found again when it is looked for. */
-static void thread_cache_grow(struct thread_cache *tc)
+/* The new slots are empty.  Regions are found in the index first, and then have slots again. */
+static void slots_grow(struct thread_cache *tc)
 {
 	uint32_t *old = tc->slots;
 	size_t old_size = slots_size(tc);
@@ -276,28 +275,28 @@ static void thread_cache_grow(struct thread_cache *tc)
 
 	if (!slots)
 		return;
-	/* Before anything is given back: that may call us. */
+	/* First: memory_put() may be reported to a monitor, which calls the cache. */
 	tc->slots = slots;
 	tc->slot_mask = (uint64_t)slots_count(tc) * GROWTH - 1;
 	memory_put(old, old_size);
 }
 
-/* Much was not in the table: there is more than it has room for, or blocks are smaller than today's regions ask for. */
+/* Many gets found no slot: there are too few, or blocks are smaller than today's regions need. */
 static void __attribute__((noinline)) crowded(struct thread_cache *tc)
 {
 	tc->crowded = 0;
 	blocks_forget(tc);
 	if (slots_count(tc) < SLOTS_LAST)
-		thread_cache_grow(tc);
+		slots_grow(tc);
 }
 
-/* A slot that was never used has refs 0, which may be a region's; then this finds another slot. */
+/* A slot that was never used names refs 0, which may be in use. */
 static bool free_at(const struct thread_cache *tc, uint32_t at)
 {
 	return !at || !ord_load(&refs_at(tc, at)->range);
 }
 
-/* All areas that the block of this page is in, as far as it is the region's: found at once or not at all. */
+/* In all areas that the page's block and the region share: so a get there finds the block at once or not at all. */
 static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, uint64_t page, uint32_t size)
 {
 	uint64_t from = page >> size << size, to = from + (1ULL << size);
@@ -314,7 +313,7 @@ static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, u
 
 void thread_cache_remember(struct thread_cache *tc, const struct region *region, uint64_t addr)
 {
-	/* Whole pages of the region only: the refs cannot describe parts of a page. */
+	/* Whole pages of the region: the range has no parts of pages. */
 	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
 	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
 	uint64_t page = addr >> RANGE_SHIFT;
@@ -329,7 +328,7 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 	areas_learn(tc, first, end, page, block_of(end - first));
 	block = block_at(tc, addr);
 	this_thread.block[tc->serial % THREAD_LAST] = block;
-	/* Of a very big region, what is around the address. */
+	/* The range is too small for a very big region: what is around the address. */
 	if (end - first > RANGE_COUNT_MAX && page - first > RANGE_COUNT_MAX / 2)
 		first = page - RANGE_COUNT_MAX / 2;
 	if (end - first > RANGE_COUNT_MAX)
@@ -337,7 +336,7 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 	ord_store(&refs->range, range_of(first, end - first));
 	slot = first_slot(tc, addr, block);
 	second = second_slot(tc, addr, block);
-	/* An empty slot; or else one of the two is replaced, and is found again through the index. */
+	/* Into an empty slot.  Without one it replaces a region, which is found again through the index. */
 	if (*slot == at || *second == at)
 		return;
 	if (free_at(tc, *slot) || (tc->crowded & 1 && !free_at(tc, *second)))

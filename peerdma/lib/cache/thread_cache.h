@@ -1,92 +1,91 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_cache.h - a thread's own side of a cache: how a hit finds it, and its place there. */
+/*
+ * thread_cache.h - a thread's own part of a cache.
+ *
+ * It has the thread's refs, one for each region, and slots: a hash table from blocks of addresses to refs.  A slot is a
+ * guess.  The refs' range says whether the region covers what is asked for, and their generation whether it has ended.
+ * Both are small, since a hit's time is that of fetching them.  They are wiped in forked children, in which
+ * therefore nothing is a hit.
+ *
+ * The size of blocks depends on the area of memory: 1/8 to 1/16 of the smallest region that was found in the area,
+ * 4 KiB to 64 MiB.  So a great region takes few slots, a hit looks at one slot wherever it falls, and a
+ * block touches two regions at most, for which there are two slots.  Areas are small, because one small region
+ * makes all blocks of its area small; a block may be greater than an area.
+ */
 #ifndef CACHE_THREAD_CACHE_H
 #define CACHE_THREAD_CACHE_H
 
 #include "cache.h"
 
-/*
- * A thread's side of a cache.  The table has the place of a region's refs, in
- * bytes, by the hash of a block of addresses: a guess, which the refs answers for.  Both
- * are small, since a hit's time is that of getting them to the processor.  They are wiped
- * in forked children, where therefore nothing is a hit.
- *
- * How great a block is depends on the area of memory that it is in: an eighth to a 16th
- * of the smallest region that was found there, 4 KiB at least, 64 MiB at most.  So a great
- * region is in a few slots, a hit is one look wherever it falls, and no block touches more
- * than two regions, for which there are two places.  Areas are small, since a small region
- * cuts all that is in its own into small blocks; a block may be greater than an area.
- */
 #define AREA_SHIFT	20		/* 1 MiB */
 #ifndef AREAS			/* a test has fewer */
-#define AREAS		(1U << 17)	/* what is so many areas apart shares one */
+#define AREAS		(1U << 17)	/* addresses this many areas apart share an entry */
 #endif
 
 struct thread_cache {
 	/*
-	 * Its cache's, never used twice; or 0 where more is to be done than in the common case.
-	 * What is put may be another thread's ref of any region: put_serial is 0 as long as there
-	 * are fewer refs than regions.
+	 * The cache's serial: the fast path is open.  0: it is closed.  put_serial is also 0 as long as the thread has
+	 * refs for fewer regions than there are, since it may put any region that another thread got.
 	 */
 	uint64_t get_serial;
 	uint64_t put_serial;
 	uint64_t slot_mask;
-	uint32_t *slots;		/* behind them half as many for seconds */
-	struct thread_refs *refs;		/* one per region, up to the greatest that the thread has met at least */
+	uint32_t *slots;		/* offsets in refs, in bytes; behind them half as many second slots */
+	struct thread_refs *refs;	/* by the region's number */
 	struct region *regions;
-	uint64_t hits;			/* in slots */
-	uint64_t *touched;		/* a bit for each page of refs that may have something in it */
+	uint64_t hits;			/* by slots */
+	uint64_t *touched;		/* a bit for each page of refs: it may have other values than 0 */
 
 	uint64_t serial __attribute__((aligned(64)));
-	bool fence;			/* lock, and the thread's own: its hits make one */
+	bool fence;			/* written by the thread with the lock: its hits make a fence */
 	bool monitored;
 	uint64_t index_hits;
-	struct index_place place;	/* the thread's last miss */
-	uint32_t capacity;		/* lock: of refs */
-	uint32_t crowded;		/* regions found in the index since the table grew */
+	struct index_place place;	/* where in the index the thread looked last */
+	uint32_t capacity;		/* lock: number of refs */
+	uint32_t crowded;		/* regions found in the index since the slots grew */
 	struct peerdma_cache *cache;
 	uint64_t process;
 	struct thread_cache *next, *prev;	/* lock: in cache->threads */
-	struct thread_cache *mine;		/* the thread's own list */
-	uint32_t marked;		/* the thread is to take the careful path once: deferred_drain() */
-	uint32_t careful_puts;		/* for want of refs */
-	bool draining;			/* the thread is in deferred_drain(), and in remove() perhaps */
-	uint32_t owner;			/* FRONT_*: of thread's end and cache's end, whichever is first takes care */
-	uint8_t *areas;			/* AREAS: a block's size as a power of two of pages, and the turn in which it was found */
-	uint8_t turn;			/* others are forgotten; never 0 */
+	struct thread_cache *mine;	/* the thread's next one, of another cache */
+	uint32_t marked;		/* the thread's next call is to call deferred_drain() */
+	uint32_t slow_puts;		/* because there are fewer refs than regions */
+	bool draining;			/* the thread is in deferred_drain(), perhaps in remove() */
+	uint32_t owner;			/* OWNER_*: the thread and the cache end in any order; the first leaves the second to free this */
+	uint8_t *areas;			/* AREAS of them: turn + log2 of the block's size in pages */
+	uint8_t turn;			/* entries of other turns are void; never 0 */
 };
 
 #define OWNER_BOTH	0
 #define OWNER_LEAVING	1		/* the thread ends */
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
-#define THREAD_LAST 4	/* all that a library that dlopen() brings should take of the room for such */
+#define THREAD_LAST 4	/* more would take too much of the static TLS that is left for libraries loaded by dlopen() */
 #define SLOTS_SHIFT 43
 #define SECONDS_SHIFT 30
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
 
 /*
- * The calling thread's last thread caches, by their cache's serial number; and of the area of each
- * one's last hit the block: here, since it is wanted before anything of the thread cache is known.
+ * The thread caches that the thread used last, by the caches' serials, and for each the block size of its last hit, as a
+ * mask.  That is here because a hit needs it before it has fetched the thread cache.
  */
 struct thread_state {
 	struct thread_cache *last[THREAD_LAST];
 	int32_t block[THREAD_LAST];
-	uint32_t locks;		/* of caches: lock.h */
-	bool ending_left;	/* this thread is in the function below */
-	void (*left)(void);	/* lock.h: to be called when the thread has no lock; NULL: a signal handler left nothing */
+	uint32_t locks;		/* locks of caches that the thread has: lock.h */
+	bool ending_left;	/* the thread is in left() */
+	void (*left)(void);	/* to be called when the thread releases its lock; NULL: no signal handler left anything */
 };
 
 /* Of no cache: its serials are 0. */
 extern struct thread_cache thread_cache_none;
 
-#ifndef this_thread	/* a test with threads of its own has its own */
+#ifndef this_thread	/* a test whose threads are coroutines defines it */
 extern _Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 #endif
 
 /*
- * Blocks that are a power of two apart, or a small multiple of one, mostly go to places of
- * their own, in tables of every size: the factor was chosen of some hundreds by trying that.
+ * With this factor, blocks whose distance is a power of two, or a small multiple of one, rarely share a slot, for any
+ * number of slots.  Of some hundred factors that were tried it was the best.
  */
 #define SLOTS_FACTOR 0x7ef83847f39e9aabULL
 
@@ -95,13 +94,13 @@ static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr,
 	return &tc->slots[(addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SLOTS_SHIFT & tc->slot_mask];
 }
 
-/* For what finds that one taken: by other bits, so that what meets in one does not meet in the other. */
+/* If another region has the first one.  By other bits, so that blocks that share a first slot rarely share the second. */
 static inline uint32_t *second_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
 	return &tc->slots[tc->slot_mask + 1 + ((addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SECONDS_SHIFT & tc->slot_mask >> 1)];
 }
 
-#define AREA_TURN	16U	/* a turn is a multiple */
+#define AREA_TURN	16U	/* turns are multiples of it */
 #define BLOCK_MAX	14U	/* 64 MiB in pages */
 
 static inline uint8_t *area_of(const struct thread_cache *tc, uint64_t addr)
@@ -109,7 +108,7 @@ static inline uint8_t *area_of(const struct thread_cache *tc, uint64_t addr)
 	return &tc->areas[addr >> AREA_SHIFT & (AREAS - 1)];
 }
 
-/* The bits of an address that say which block it is in; where that is not known, as at the last hit. */
+/* The mask of an address's block.  If the block size is not known here: that of the last hit. */
 static inline int32_t block_at(const struct thread_cache *tc, uint64_t addr)
 {
 	uint32_t size = *area_of(tc, addr) ^ tc->turn;
@@ -117,7 +116,7 @@ static inline int32_t block_at(const struct thread_cache *tc, uint64_t addr)
 	return size <= BLOCK_MAX ? -(1 << (RANGE_SHIFT + size)) : this_thread.block[tc->serial % THREAD_LAST];
 }
 
-/* The refs lie as the regions do. */
+/* Refs and regions have the same order, with this ratio of sizes. */
 #define REFS_STEP	(sizeof(struct region) / sizeof(struct thread_refs))
 
 static inline struct thread_refs *refs_of(const struct thread_cache *tc, const struct region *region)
@@ -140,7 +139,7 @@ static inline bool covered_at(const struct thread_cache *tc, uint32_t at, uint64
 	return range_covers(ord_load(&refs_at(tc, at)->range), addr, length);
 }
 
-/* Where a get does not look first; false: the table does not know. */
+/* The first slot for the area's own block size, then the second slot.  False: no slot names a region that covers the range. */
 static inline bool slots_look(struct thread_cache *tc, uint64_t addr, uint64_t length, uint32_t *at)
 {
 	int32_t block = block_at(tc, addr);
