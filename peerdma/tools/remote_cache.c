@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "../lib/cache/inspect.h"
-#include "../lib/cache/totals.h"
 #include "remote_cache.h"
 
-_Static_assert(REMOTE_ENDED_MAX == ENDED_MAX, "all that the cache keeps");
+_Static_assert(REMOTE_ENDED_MAX == INSPECT_ENDED, "all that the cache keeps");
 
 #define TRIES		50
 #define CHUNK		512U		/* regions at a time */
@@ -23,11 +22,6 @@ static int get(struct remote_memory *m, uint64_t addr, void *to, size_t length)
 		return -EFBIG;
 	m->budget -= length + REMOTE_READ_COST;
 	return m->read(m->arg, addr, to, length);
-}
-
-static uint64_t address(const void *p)
-{
-	return (uintptr_t)p;
 }
 
 /* ---- regions ---- */
@@ -98,38 +92,44 @@ static int most_used_first(const void *a, const void *b)
 	return less(a, b) ? 1 : less(b, a) ? -1 : 0;
 }
 
-static enum remote_guard guard_of(const struct peerdma_cache *cache, const struct region *r)
+static enum remote_guard guard_of(const struct inspect_cache *cache, const struct inspect_region *r)
 {
 	if (!r->word)
-		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
-	/* A foreign address may be any, also none. */
+		return cache->has_check ? GUARD_CHECK : GUARD_CALLS;
 	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_calls ? GUARD_CALLS : GUARD_WORD;
 }
 
-/* A thread's, of the first so many regions. */
+/* The refs of a thread, of the first so many regions. */
 struct refs_at {
 	uint64_t at;
 	uint32_t capacity;
 };
 
+static bool is_shown(const struct inspect_region *r)
+{
+	uint64_t state = r->state_word & INSPECT_STATE;
+
+	return (state == INSPECT_LIVE || state == INSPECT_DEAD) && r->addr + r->length >= r->addr;
+}
+
 /*
- * `first` regions on, `n` of them, as they were at one time: what their threads
- * have counted is read between two looks at the regions, which must agree.
+ * Reads n regions, from `first` on, as they were at one time: the threads' counts are read between two reads of the
+ * regions, which must agree.
  */
-static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const struct refs_at *refs,
+static int read_chunk(struct remote_memory *m, const struct inspect_cache *cache, const struct refs_at *refs,
 		      size_t threads, uint32_t first, uint32_t n, struct top *top)
 {
-	static struct region before[CHUNK], after[CHUNK];
-	static struct thread_refs of_one[CHUNK];
+	static struct inspect_region before[CHUNK], after[CHUNK];
+	static struct inspect_refs of_one[CHUNK];
 	struct remote_region found[CHUNK];
-	uint64_t at = address(cache->regions) + (uint64_t)first * sizeof(before[0]);
+	uint64_t at = cache->regions + (uint64_t)first * sizeof(before[0]);
 	int ret = get(m, at, before, n * sizeof(before[0]));
 
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
-			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].state_word & STATE_BAR1,
-			.dead = state_of(before[i].state_word) == STATE_DEAD,
+			.addr = before[i].addr, .length = before[i].length, .gets = before[i].gets,
+			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].state_word & INSPECT_BAR1,
+			.dead = (before[i].state_word & INSPECT_STATE) == INSPECT_DEAD,
 		};
 	}
 	for (size_t t = 0; !ret && t < threads; t++) {
@@ -139,8 +139,8 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 		if (known)
 			ret = get(m, refs[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
 		for (uint32_t i = 0; !ret && i < known; i++) {
-			found[i].gets += count_gets(of_one[i].count);
-			found[i].holds += count_refs(of_one[i].count);
+			found[i].gets += inspect_gets(of_one[i].count);
+			found[i].holds += inspect_held(of_one[i].count);
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -165,9 +165,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 		return ret;
 	}
 	for (uint32_t i = 0; !ret && i < n; i++) {
-		enum state state = state_of(before[i].state_word);
-
-		if ((state == STATE_LIVE || state == STATE_DEAD) && found[i].addr + found[i].length >= found[i].addr)
+		if (is_shown(&before[i]))
 			ret = top_add(top, &found[i]);
 	}
 	return ret;
@@ -175,15 +173,15 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 
 /* ---- one cache ---- */
 
-static void read_ended(const struct peerdma_cache *cache, struct remote_cache *out)
+static void read_ended(const struct inspect_cache *cache, struct remote_cache *out)
 {
 	static const char *const why[] = {
-		[END_MERGED] = "merged", [END_EVICTED] = "evicted", [END_INVALIDATED] = "invalidated", [END_STALE] = "stale",
+		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted", [ENDED_INVALIDATED] = "invalidated", [ENDED_STALE] = "stale",
 	};
 
 	out->ended_count = 0;
-	for (uint64_t n = cache->ended_count, i = 0; i < n && i < ENDED_MAX; i++) {
-		const struct ended *e = &cache->ended[(n - 1 - i) % ENDED_MAX];
+	for (uint64_t n = cache->ended_count, i = 0; i < n && i < INSPECT_ENDED; i++) {
+		const struct inspect_ended *e = &cache->ended[(n - 1 - i) % INSPECT_ENDED];
 
 		if (e->why < sizeof(why) / sizeof(why[0]))
 			out->ended[out->ended_count++] = (struct remote_ended){ e->addr, e->length, e->gets, why[e->why] };
@@ -191,16 +189,16 @@ static void read_ended(const struct peerdma_cache *cache, struct remote_cache *o
 }
 
 /* The threads' counters, and where their refs are. */
-static int read_thread_caches(struct remote_memory *m, const struct peerdma_cache *cache,
-		       struct peerdma_cache_counters *counters, struct refs_at **refs)
+static int read_threads(struct remote_memory *m, const struct inspect_cache *cache, struct peerdma_cache_counters *counters,
+			struct refs_at **refs)
 {
 	size_t room = 0, n = 0;
-	uint64_t at = address(cache->threads);
+	uint64_t at = cache->threads;
 
 	*refs = NULL;
 	while (at) {
-		struct thread_cache tc;
-		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &tc, sizeof(tc));
+		struct inspect_thread thread;
+		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &thread, sizeof(thread));
 
 		if (!ret && n == room) {
 			struct refs_at *bigger;
@@ -217,42 +215,30 @@ static int read_thread_caches(struct remote_memory *m, const struct peerdma_cach
 			*refs = NULL;
 			return ret;
 		}
-		totals_add(&tc, counters);
-		(*refs)[n++] = (struct refs_at){ address(tc.refs), tc.capacity };
-		at = address(tc.next);
+		inspect_count_thread(thread.slot_hits, thread.index_hits, counters);
+		(*refs)[n++] = (struct refs_at){ thread.refs, thread.capacity };
+		at = thread.next;
 	}
 	return 0;
-}
-
-/* A foreign byte may be neither of what a bool can be. */
-static void make_bool(bool *b)
-{
-	unsigned char byte;
-
-	memcpy(&byte, b, sizeof(byte));
-	*b = byte != 0;
 }
 
 /* Once: -EAGAIN if threads came or went meanwhile. */
 static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct remote_cache *out, uint64_t *next)
 {
-	struct peerdma_cache cache, again;
+	struct inspect_cache cache, again;
 	struct top top = { .most = most };
 	struct refs_at *refs = NULL;
 	int ret = get(m, at, &cache, sizeof(cache));
 
 	if (ret)
 		return ret;
-	make_bool(&cache.hooked);
-	make_bool(&cache.word_will_do);
-	make_bool(&cache.host_monitored);
 	memset(out, 0, sizeof(*out));
-	out->serial = cache_number(&cache);
-	totals_begin(&cache, &out->counters);
+	out->serial = cache.number;
+	inspect_count(&cache, &out->counters);
 	read_ended(&cache, out);
-	*next = address(cache.inspect_next);
-	ret = read_thread_caches(m, &cache, &out->counters, &refs);
-	totals_end(&out->counters);
+	*next = cache.next;
+	ret = read_threads(m, &cache, &out->counters, &refs);
+	inspect_sum(&out->counters);
 	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
 		ret = -EBADMSG;
 	top.left_out = most ? 0 : out->counters.regions;
@@ -261,7 +247,7 @@ static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct r
 				 &top);
 	free(refs);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
-	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.thread_changes != cache.thread_changes)
+	if (!get(m, at, &again, sizeof(again)) && again.number == cache.number && again.thread_changes != cache.thread_changes)
 		ret = ret == -ENOMEM ? ret : -EAGAIN;
 	if (ret) {
 		free(top.heap);
@@ -323,7 +309,7 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, stru
 		if (ret)
 			break;
 		p.magic[sizeof(p.magic) - 1] = 0;
-		if (strcmp(p.magic, INSPECT_NAME) || p.version != INSPECT_VERSION || p.size != sizeof(p) || p.layout != inspect_layout())
+		if (strcmp(p.magic, INSPECT_NAME) || p.version != INSPECT_VERSION || p.size != sizeof(p))
 			return -EPROTO;
 		ret = p.changes & 1 ? -EAGAIN : try_list(m, p.first, most, out);
 		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */

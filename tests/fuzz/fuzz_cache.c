@@ -69,7 +69,7 @@ static void check_maps(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct process process = { .page = {
-		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(struct inspect_page), .layout = inspect_layout(),
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(struct inspect_page),
 	} };
 	struct remote_memory memory = { read_it, &process, 1 << 18 };
 	struct remote_caches caches = { 0 };

@@ -33,12 +33,12 @@ static uint64_t bar1_alone(const struct region *region)
 
 void bar1_charge(struct peerdma_cache *cache, const struct region *region)
 {
-	cache->bar1_use += bar1_alone(region);
+	cache->stats.bar1_use += bar1_alone(region);
 }
 
 void bar1_uncharge(struct peerdma_cache *cache, const struct region *region)
 {
-	cache->bar1_use -= bar1_alone(region);
+	cache->stats.bar1_use -= bar1_alone(region);
 }
 
 struct following {

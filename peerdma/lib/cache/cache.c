@@ -10,10 +10,8 @@
 #include "calls.h"
 #include "deferred.h"
 #include "evict.h"
-#include "inspect.h"
 #include "lock.h"
 #include "monitored.h"
-#include "totals.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
 #define CAPACITY_MAX		ENTRY_NUMBERS
@@ -168,6 +166,15 @@ static bool turned_off(void)
 	return word && !strcmp(word, "off");
 }
 
+static void stats_begin(struct peerdma_cache *cache)
+{
+	cache->stats.number = cache_number(cache);
+	cache->stats.regions = (uintptr_t)cache->regions;
+	cache->stats.capacity = cache->capacity;
+	cache->stats.has_check = !!cache->ops.check;
+	cache->stats.monitors = cache->ops.monitors | PEERDMA_MONITOR_CALLS | (cache->ops.check ? PEERDMA_MONITOR_CHECK : 0);
+}
+
 int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options,
 	       uint32_t flags, uint32_t access, struct peerdma_cache **out)
 {
@@ -215,6 +222,7 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
 	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping = NO_REGION;
 	cache->gate = serial_take();
+	stats_begin(cache);
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
 	inspect_begin(cache);

@@ -28,17 +28,9 @@
 
 #include "../base/index.h"
 #include "entry.h"
+#include "inspect.h"
 #include "region.h"
 
-/* A region that has ended; the last ones are kept for `peerdma cache`. */
-enum end_reason { END_MERGED, END_EVICTED, END_INVALIDATED, END_STALE };
-
-struct ended {
-	uint64_t addr, length, gets;
-	uint64_t why;			/* enum end_reason */
-};
-
-#define ENDED_MAX	32
 #define LEFT_MAX	16
 
 struct peerdma_cache {
@@ -59,13 +51,10 @@ struct peerdma_cache {
 	struct peerdma_cache_ops ops;
 	void *arg;
 	void *own[3];			/* a cache of pins: the memory of its arg */
-	bool word_will_do;		/* check() is for regions without a word */
-	uint64_t checked;		/* atomic: how many of these there were */
+	bool word_will_do;		/* check() is for regions without a word; stats.checked: how many there were */
 	bool hooked;			/* libpeerdma-hooks reports frees */
 	bool host_monitored;		/* atomic: a monitor of host memory reports frees */
 	uint32_t closing;		/* atomic: invalidations and puts, which remove() may make, do nothing */
-	/* Words that never change, in caches of pins: of regions that the hooks end, and of those that calls end. */
-	const uint32_t *by_hooks, *by_calls;
 	struct peerdma_cache_options options;
 
 	struct index index;
@@ -75,26 +64,17 @@ struct peerdma_cache {
 	uint32_t waiting;
 	struct waiter *waiters;		/* lock */
 	struct thread_cache *threads;	/* lock, and all that follows */
-	uint32_t used;			/* regions ever used: the first so many */
 	uint32_t ahead;			/* regions whose memory is populated, or is being populated */
 	uint32_t free;
 	uint32_t overlapping;		/* PENDING regions that are not in the index (pending.h) */
 	uint32_t returned;		/* no lock: ended, to be moved to free */
 	uint32_t deferred;		/* ENDING, for a later call to deregister; also read without the lock */
-	uint64_t deferred_count;
 	uint32_t unsettled;		/* DYING: their refs cannot be summed yet (teardown.c) */
-	uint64_t unsettled_count;
 	uint32_t hand;			/* of the clock */
-	uint64_t count, dead, bytes, host, device, bar1_use;
-	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
-	uint64_t gone_hits, gone_slot_hits;	/* of threads that ended */
-	uint64_t bad_puts;
-	uint64_t thread_changes;		/* thread caches that came or went */
+	struct inspect_cache stats;	/* counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
 	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in refs; 0: none */
 	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
-	struct ended ended[ENDED_MAX];		/* a ring: the nth that ended is at n % ENDED_MAX */
-	uint64_t ended_count;
-	struct peerdma_cache *inspect_next, *inspect_prev;	/* inspect.c's lock */
+	struct peerdma_cache *next, *prev;		/* inspect.c's lock */
 };
 
 /*
@@ -130,6 +110,13 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 {
 	return (uint32_t)(region - cache->regions);
 }
+
+/* inspect.c: other processes find the cache from here on. */
+void inspect_begin(struct peerdma_cache *cache);
+/* They do not any more.  Its counters are printed if that was asked for. */
+void inspect_end(struct peerdma_cache *cache);
+/* Lock. */
+void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out);
 
 /*
  * cache.c: peerdma_cache_create(), for other calls that make a cache, too.  call: the call's name, for texts.

@@ -13,10 +13,10 @@
 /* Lock.  Takes the whole list. */
 static struct teardown take(struct peerdma_cache *cache)
 {
-	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->deferred_count, .notify = NO_REGION };
+	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->stats.deferred, .notify = NO_REGION };
 
 	ord_store(&cache->deferred, NO_REGION);
-	cache->deferred_count = 0;
+	cache->stats.deferred = 0;
 	return list;
 }
 

@@ -13,8 +13,8 @@
 /* Lock.  Begins the teardown of up to n regions that have one of these bits in their state word. */
 static void choose(struct peerdma_cache *cache, uint32_t n, uint64_t bits, struct teardown *list)
 {
-	for (uint64_t steps = 0; n && steps < 2ULL * cache->used; steps++) {
-		uint32_t number = cache->hand < cache->used ? cache->hand : 0;
+	for (uint64_t steps = 0; n && steps < 2ULL * cache->stats.used; steps++) {
+		uint32_t number = cache->hand < cache->stats.used ? cache->hand : 0;
 		struct region *region = &cache->regions[number];
 		uint32_t gets;
 
@@ -28,7 +28,7 @@ static void choose(struct peerdma_cache *cache, uint32_t n, uint64_t bits, struc
 		}
 		if (region_refs(cache, number))
 			continue;
-		teardown_begin(cache, number, list, END_EVICTED);
+		teardown_begin(cache, number, list, ENDED_EVICTED);
 		n--;
 	}
 }
@@ -53,14 +53,14 @@ static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan,
 	const struct peerdma_cache_options *o = &cache->options;
 	uint64_t length = plan->to - plan->from;
 
-	if (over(cache->count, leaving->regions, 1, o->max_regions) || over(cache->bytes, leaving->bytes, length, o->max_bytes))
+	if (over(cache->stats.count, leaving->regions, 1, o->max_regions) || over(cache->stats.bytes, leaving->bytes, length, o->max_bytes))
 		return UINT64_MAX;
-	if (plan->properties & STATE_IS_HOST && over(cache->host, leaving->host, length, o->max_host))
+	if (plan->properties & STATE_IS_HOST && over(cache->stats.host, leaving->host, length, o->max_host))
 		return STATE_IS_HOST;
-	if (plan->properties & STATE_IS_DEVICE && over(cache->device, leaving->device, length, o->max_device))
+	if (plan->properties & STATE_IS_DEVICE && over(cache->stats.device, leaving->device, length, o->max_device))
 		return STATE_IS_DEVICE;
 	if (plan->properties & STATE_BAR1 &&
-	    over(cache->bar1_use, 0, bar1_added(cache, plan->from, plan->to, plan->properties), o->max_aperture))
+	    over(cache->stats.bar1_use, 0, bar1_added(cache, plan->from, plan->to, plan->properties), o->max_aperture))
 		return STATE_BAR1;
 	return 0;
 }
@@ -89,13 +89,13 @@ void evict_for(struct peerdma_cache *cache, const struct plan *plan, struct tear
 	while ((bits = over_limit(cache, plan, &leaving))) {
 		uint32_t last = list->first;
 
-		choose(cache, over(cache->count, 0, 1, o->max_regions) ? many : 1, bits, list);
+		choose(cache, over(cache->stats.count, 0, 1, o->max_regions) ? many : 1, bits, list);
 		if (list->first == last)
 			break;
 		for (uint32_t i = list->first; i != last; i = cache->regions[i].next)
 			count_leaving(cache, i, &leaving);
 	}
-	cache->evictions += list->count - before;
+	cache->stats.evictions += list->count - before;
 }
 
 uint32_t evict_idle(struct peerdma_cache *cache, uint32_t n)
@@ -107,7 +107,7 @@ uint32_t evict_idle(struct peerdma_cache *cache, uint32_t n)
 	choose(cache, n, UINT64_MAX, &list);
 	teardown_commit(cache, thread_cache_find(cache), &list);
 	count = list.count;
-	cache->evictions += count;
+	cache->stats.evictions += count;
 	cache_unlock(cache);
 	teardown_finish(cache, &list);
 	return count;

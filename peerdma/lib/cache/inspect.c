@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * inspect.c - the process's list of caches: for those who look from outside (inspect.h),
- * and for PEERDMA_CACHE_REPORT, which prints the counters of each when it is closed
- * or when the process exits.
+ * inspect.c - the process's list of caches: for other processes (inspect.h), and for PEERDMA_CACHE_REPORT, which
+ * prints the counters of each when it is closed or when the process exits.
  *
- * A list belongs to one process.  A forked child finds its parent's, whose lock may
- * be held for ever and whose page it does not have, and begins one of its own.
+ * A list belongs to one process.  A forked child makes its own: the lock of its parent's list may be held for ever
+ * there, and it does not have its parent's page.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,13 +16,31 @@
 
 #include "../base/memory.h"
 #include "../internal.h"
-#include "inspect.h"
 #include "lock.h"
-#include "totals.h"
+
+/* What other processes read of the library's own structs is where inspect.h says. */
+#define SAME(ours, field, published, as)	\
+	_Static_assert(offsetof(struct ours, field) == offsetof(struct published, as) &&			\
+		       sizeof(((struct ours *)0)->field) == sizeof(((struct published *)0)->as), "increase INSPECT_VERSION")
+SAME(thread_cache, refs, inspect_thread, refs);
+SAME(thread_cache, hits, inspect_thread, slot_hits);
+SAME(thread_cache, index_hits, inspect_thread, index_hits);
+SAME(thread_cache, next, inspect_thread, next);
+SAME(thread_cache, capacity, inspect_thread, capacity);
+SAME(thread_refs, count, inspect_refs, count);
+SAME(region, pub.addr, inspect_region, addr);
+SAME(region, pub.length, inspect_region, length);
+SAME(region, state_word, inspect_region, state_word);
+SAME(region, word, inspect_region, word);
+SAME(region, refs, inspect_region, refs);
+SAME(region, gets, inspect_region, gets);
+_Static_assert(sizeof(struct region) == sizeof(struct inspect_region) && sizeof(struct thread_refs) == sizeof(struct inspect_refs),
+	       "increase INSPECT_VERSION");
+_Static_assert(INSPECT_LIVE == STATE_LIVE && INSPECT_DEAD == STATE_DEAD && INSPECT_BAR1 == STATE_BAR1, "increase INSPECT_VERSION");
 
 struct cache_list {
 	uint64_t process;
-	struct inspect_page *page;		/* NULL: it could not be made, and no other process finds the caches */
+	struct inspect_page *page;	/* NULL: it could not be made, and no other process finds the caches */
 	struct peerdma_cache *first;
 	pthread_mutex_t lock;
 	struct cache_list *parent;
@@ -31,7 +48,7 @@ struct cache_list {
 
 static struct cache_list *ours;
 
-/* A mapping is named after its file.  So make a file that no other process has, and close it at once. */
+/* A mapping has the name of its file: the page is in a file that no other process has, and that is closed at once. */
 static struct inspect_page *page_make(void)
 {
 	struct inspect_page *page;
@@ -44,13 +61,13 @@ static struct inspect_page *page_make(void)
 	close(fd);
 	if (page == MAP_FAILED)
 		return NULL;
-	/* A child would be taken for a process that has these caches. */
+	/* Or a forked child would look like a process with these caches. */
 	if (madvise(page, sizeof(*page), MADV_DONTFORK)) {
 		munmap(page, sizeof(*page));
 		return NULL;
 	}
 	*page = (struct inspect_page){
-		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(*page), .layout = inspect_layout(),
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(*page),
 	};
 	return page;
 }
@@ -83,7 +100,7 @@ static struct cache_list *list_of_process(void)
 	return list_find();
 }
 
-/* The page as it is to be, between an odd and an even number of changes. */
+/* The list changes between an odd and an even number of changes. */
 static void page_begin(struct cache_list *s)
 {
 	if (s->page)
@@ -94,8 +111,14 @@ static void page_end(struct cache_list *s)
 {
 	if (!s->page)
 		return;
-	__atomic_store_n(&s->page->first, (uintptr_t)s->first, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->page->first, s->first ? (uintptr_t)&s->first->stats : 0, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+static void set_next(struct peerdma_cache *cache, struct peerdma_cache *next)
+{
+	cache->next = next;
+	cache->stats.next = next ? (uintptr_t)&next->stats : 0;
 }
 
 void inspect_begin(struct peerdma_cache *cache)
@@ -106,12 +129,22 @@ void inspect_begin(struct peerdma_cache *cache)
 		return;
 	pthread_mutex_lock(&s->lock);
 	page_begin(s);
-	cache->inspect_next = s->first;
+	set_next(cache, s->first);
 	if (s->first)
-		s->first->inspect_prev = cache;
+		s->first->prev = cache;
 	s->first = cache;
 	page_end(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- counters ---- */
+
+void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out)
+{
+	inspect_count(&cache->stats, out);
+	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next)
+		inspect_count_thread(ord_load(&tc->hits), ord_load(&tc->index_hits), out);
+	inspect_sum(out);
 }
 
 /* ---- the report ---- */
@@ -128,7 +161,7 @@ static void report(struct peerdma_cache *cache)
 	struct timespec limit;
 	struct peerdma_cache_counters c;
 
-	/* The process may be exiting with a thread in mid-call that never goes on. */
+	/* The process may be exiting, and a thread that never goes on may have the lock. */
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec++;
 	this_thread.locks++;
@@ -157,28 +190,28 @@ void inspect_end(struct peerdma_cache *cache)
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	/* Else there was no memory for a list when it was made. */
-	if (cache->inspect_prev || s->first == cache) {
+	/* If not, there was no memory for a list when the cache was made. */
+	if (cache->prev || s->first == cache) {
 		page_begin(s);
-		if (cache->inspect_next)
-			cache->inspect_next->inspect_prev = cache->inspect_prev;
-		if (cache->inspect_prev)
-			cache->inspect_prev->inspect_next = cache->inspect_next;
+		if (cache->next)
+			cache->next->prev = cache->prev;
+		if (cache->prev)
+			set_next(cache->prev, cache->next);
 		else
-			s->first = cache->inspect_next;
+			s->first = cache->next;
 		page_end(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* What is open still. */
+/* Of the caches that are open still. */
 static void __attribute__((destructor)) report_at_exit(void)
 {
 	struct cache_list *s = list_find();
 
 	if (!s || !report_wanted() || pthread_mutex_trylock(&s->lock))
 		return;
-	for (struct peerdma_cache *cache = s->first; cache; cache = cache->inspect_next)
+	for (struct peerdma_cache *cache = s->first; cache; cache = cache->next)
 		report(cache);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -37,10 +37,10 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 	/* From the greatest address down: so the index moves least. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
-		teardown_begin(cache, number, list, END_INVALIDATED);
+		teardown_begin(cache, number, list, ENDED_INVALIDATED);
 	}
 	g.count += overlapping_kill(cache, from, to);
-	cache->invalidations += g.count;
+	cache->stats.invalidations += g.count;
 	return g.count;
 }
 

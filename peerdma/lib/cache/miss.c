@@ -78,7 +78,7 @@ static void take_found(struct peerdma_cache *cache, const struct miss *m)
 {
 	m->region->refs++;
 	m->region->gets++;
-	cache->late_hits += !m->counted;
+	cache->stats.late_hits += !m->counted;
 }
 
 /* No lock.  0: there is a number now. */
@@ -119,7 +119,7 @@ static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct t
 	if (cache->limited)
 		evict_for(cache, &m->plan, &evicted);
 	populate = regions_to_populate(cache, number);
-	cache->misses += !m->counted;
+	cache->stats.misses += !m->counted;
 	m->counted = true;
 	begin(cache, m, number);
 	insert(cache, place, m, number);
@@ -213,7 +213,7 @@ static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache, str
 	else
 		return error;
 	cache_lock(cache);
-	cache->retries++;
+	cache->stats.retries++;
 	cache_unlock(cache);
 	return 0;
 }
@@ -235,12 +235,12 @@ static void replace(struct peerdma_cache *cache, struct region *region, struct t
 
 	overlapping_remove(cache, region);
 	bar1_uncharge(cache, region);
-	cache->merges += old.count;
+	cache->stats.merges += old.count;
 	while (old.first != NO_REGION) {
 		uint32_t number = old.first;
 
 		old.first = cache->regions[number].next;
-		teardown_begin(cache, number, list, END_MERGED);
+		teardown_begin(cache, number, list, ENDED_MERGED);
 	}
 	region_insert(cache, place, region_number(cache, region));
 }
@@ -258,7 +258,7 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 		replace(cache, r, &replaced);
 	if (done && cache->off) {
 		live = STATE_WORD(state_gen(live), STATE_DEAD) | (live & STATE_PROPERTIES);
-		cache->dead++;
+		cache->stats.dead++;
 	}
 	if (done) {
 		r->refs++;
@@ -311,15 +311,15 @@ static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
 void miss_failed(struct peerdma_cache *cache, bool counted)
 {
 	cache_lock(cache);
-	cache->misses += !counted;
-	cache->failures++;
+	cache->stats.misses += !counted;
+	cache->stats.failures++;
 	cache_unlock(cache);
 }
 
 void miss_found_stale(struct peerdma_cache *cache)
 {
 	cache_lock(cache);
-	cache->late_hits--;
+	cache->stats.late_hits--;
 	cache_unlock(cache);
 }
 

@@ -33,7 +33,7 @@ static void on_device(void *arg, const struct peerdma_hook_event *event)
 
 	on_host(cache, event);
 	/* Without the thread cache: this may be a signal handler in the middle of a hit. */
-	if (cache->process == process_id() && cache->by_hooks && !this_thread.locks)
+	if (cache->process == process_id() && cache->stats.by_hooks && !this_thread.locks)
 		deferred_drain(cache, NULL);
 }
 
@@ -48,6 +48,8 @@ int cache_monitor_host(struct peerdma_cache *cache)
 	/* Another thread subscribed first.  Until here events came twice, which does no harm. */
 	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
+	if (!ret)
+		cache_monitors_set(cache, PEERDMA_MONITOR_HOST, true);
 	return ret;
 }
 
@@ -59,6 +61,7 @@ static int monitor_device(struct peerdma_cache *cache)
 		return ret;
 	ret = monitor_subscribe(MONITOR_DEVICE, on_device, cache);
 	cache->hooked = !ret;
+	cache_monitors_set(cache, PEERDMA_MONITOR_HOOKS, cache->hooked);
 	return ret;
 }
 
@@ -85,4 +88,5 @@ void cache_monitors_end(struct peerdma_cache *cache)
 	if (cache->host_monitored)
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
 	cache->hooked = cache->host_monitored = false;
+	cache_monitors_set(cache, (PEERDMA_MONITOR_HOOKS | PEERDMA_MONITOR_HOST) & ~cache->ops.monitors, false);
 }

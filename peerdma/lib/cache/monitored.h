@@ -5,6 +5,15 @@
 
 #include "cache.h"
 
+/* Sets or clears PEERDMA_MONITOR_* in what the counters and `peerdma cache` report. */
+static inline void cache_monitors_set(struct peerdma_cache *cache, uint32_t bits, bool on)
+{
+	if (on)
+		__atomic_fetch_or(&cache->stats.monitors, bits, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&cache->stats.monitors, ~bits, __ATOMIC_RELAXED);
+}
+
 /* Events end regions from now on.  0 or -errno with text. */
 int cache_monitors_begin(struct peerdma_cache *cache);
 /* Events end no region any more. */

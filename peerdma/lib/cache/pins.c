@@ -107,7 +107,8 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	} else if (p->cache->hooked && device_monitor_complete()) {
 		out->word = &by_hooks;
 	} else {
-		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&p->cache->stats.checked, 1, __ATOMIC_RELAXED);
+		cache_monitors_set(p->cache, PEERDMA_MONITOR_CHECK, true);
 	}
 	return 0;
 }
@@ -236,12 +237,14 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	*p = (struct pins){ .ctx = ctx, .cache = *cache };
 	(*cache)->arg = p;
 	(*cache)->word_will_do = true;
+	/* With the first region that has no word. */
+	cache_monitors_set(*cache, PEERDMA_MONITOR_CHECK, false);
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
 	p->flags = (*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0;
 	if (!(*cache)->options.access)
 		(*cache)->options.access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE;
-	(*cache)->by_hooks = &by_hooks;
-	(*cache)->by_calls = &by_calls;
+	(*cache)->stats.by_hooks = (uintptr_t)&by_hooks;
+	(*cache)->stats.by_calls = (uintptr_t)&by_calls;
 	return 0;
 }
 

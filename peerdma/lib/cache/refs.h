@@ -67,16 +67,6 @@ static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 #define COUNT_FULL(c)	((c) & 0x40000000U)		/* tested after a get */
 #define COUNT_LOW(c)	((int16_t)(c) < -0x4000)	/* tested after a put */
 
-static inline int32_t count_refs(uint32_t count)
-{
-	return (int16_t)count;
-}
-
-static inline uint32_t count_gets(uint32_t count)
-{
-	return (count + 0x8000) >> 16;
-}
-
 /* A region's state word: generation << 32 | properties | state. */
 enum state {
 	STATE_FREE,

@@ -85,7 +85,7 @@ uint32_t number_take(struct peerdma_cache *cache, const struct thread_cache *tc)
 	uint32_t number = take_free(cache);
 
 	if (number == NO_REGION)
-		return cache->used < cache->ready ? cache->used++ : NO_REGION;
+		return cache->stats.used < cache->ready ? cache->stats.used++ : NO_REGION;
 	cache->free = cache->regions[number].next;
 	/* The next miss needs these two. */
 	if (cache->free != NO_REGION) {
@@ -114,12 +114,12 @@ void region_insert(struct peerdma_cache *cache, struct index_place *place, uint3
 
 	if (index_insert_at(&cache->index, place, addr, entry_of(number, length)))
 		__builtin_trap();	/* index_size() has room for every number */
-	cache->bar1_use += bar1_added(cache, addr, addr + length, ord_load(&r->state_word));
+	cache->stats.bar1_use += bar1_added(cache, addr, addr + length, ord_load(&r->state_word));
 }
 
 void region_remove(struct peerdma_cache *cache, struct region *r)
 {
-	cache->bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
+	cache->stats.bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
 	index_remove(&cache->index, r->pub.addr);
 }
 
@@ -127,12 +127,12 @@ void region_count(struct peerdma_cache *cache, const struct region *r, int n)
 {
 	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) * (uint64_t)n;
 
-	cache->count += (uint64_t)n;
-	cache->bytes += bytes;
+	cache->stats.count += (uint64_t)n;
+	cache->stats.bytes += bytes;
 	if (state_word & STATE_IS_HOST)
-		cache->host += bytes;
+		cache->stats.host += bytes;
 	if (state_word & STATE_IS_DEVICE)
-		cache->device += bytes;
+		cache->stats.device += bytes;
 }
 
 int64_t region_refs(const struct peerdma_cache *cache, uint32_t number)
@@ -141,7 +141,7 @@ int64_t region_refs(const struct peerdma_cache *cache, uint32_t number)
 
 	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			sum += count_refs(ord_load_acquire(&tc->refs[number].count));
+			sum += inspect_held(ord_load_acquire(&tc->refs[number].count));
 	}
 	return sum;
 }
@@ -152,7 +152,7 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 
 	for (const struct thread_cache *tc = cache->threads; tc; tc = tc->next) {
 		if (number < tc->capacity)
-			sum += count_gets(ord_load(&tc->refs[number].count));
+			sum += inspect_gets(ord_load(&tc->refs[number].count));
 	}
 	return sum;
 }

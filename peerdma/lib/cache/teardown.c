@@ -20,17 +20,17 @@ static void set_state(struct region *region, enum state state)
 	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) | (state_word & STATE_PROPERTIES));
 }
 
-static void remember(struct peerdma_cache *cache, uint32_t number, enum end_reason why)
+static void remember(struct peerdma_cache *cache, uint32_t number, enum inspect_reason why)
 {
 	const struct region *region = &cache->regions[number];
 
-	cache->ended[cache->ended_count++ % ENDED_MAX] = (struct ended){
+	cache->stats.ended[cache->stats.ended_count++ % INSPECT_ENDED] = (struct inspect_ended){
 		.addr = region->pub.addr, .length = region->pub.length,
 		.gets = region_gets(cache, number), .why = why,
 	};
 }
 
-void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum end_reason why)
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum inspect_reason why)
 {
 	struct region *region = &cache->regions[number];
 	uint64_t state_word = ord_load_acquire(&region->state_word);
@@ -65,7 +65,7 @@ static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 
 	if (refs >= 0)
 		return refs;
-	cache->bad_puts += (uint64_t)-refs;
+	cache->stats.bad_puts += (uint64_t)-refs;
 	cache->regions[number].refs -= (int32_t)refs;
 #ifdef PEERDMA_DEBUG
 	static const char text[] = "peerdma_cache_put: more puts than gets of a region\n";
@@ -89,7 +89,7 @@ static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 			link = &region->next;
 		} else {
 			set_state(region, STATE_DEAD);
-			cache->dead++;
+			cache->stats.dead++;
 			bar1_charge(cache, region);
 			*link = region->next;
 			list->count--;
@@ -119,7 +119,7 @@ static void set_unsettled(struct peerdma_cache *cache, struct region *region)
 {
 	region->next = cache->unsettled;
 	cache->unsettled = region_number(cache, region);
-	cache->unsettled_count++;
+	cache->stats.unsettled++;
 }
 
 /*
@@ -161,7 +161,7 @@ void teardown_later(struct peerdma_cache *cache, struct teardown *list)
 	while (*link != NO_REGION)
 		link = &cache->regions[*link].next;
 	*link = cache->deferred;
-	cache->deferred_count += list->count;
+	cache->stats.deferred += list->count;
 	if (cache->deferred == NO_REGION)
 		thread_caches_mark(cache);
 	ord_store(&cache->deferred, list->first);
@@ -171,7 +171,7 @@ void teardown_later(struct peerdma_cache *cache, struct teardown *list)
 
 void teardown_unsettled(struct peerdma_cache *cache)
 {
-	struct teardown list = { .first = cache->unsettled, .count = (uint32_t)cache->unsettled_count, .notify = NO_REGION };
+	struct teardown list = { .first = cache->unsettled, .count = (uint32_t)cache->stats.unsettled, .notify = NO_REGION };
 
 	if (list.first == NO_REGION)
 		return;
@@ -180,7 +180,7 @@ void teardown_unsettled(struct peerdma_cache *cache)
 			return;
 	}
 	cache->unsettled = NO_REGION;
-	cache->unsettled_count = 0;
+	cache->stats.unsettled = 0;
 	sum_up(cache, &list);
 	teardown_later(cache, &list);
 }
@@ -197,7 +197,7 @@ void teardown_commit(struct peerdma_cache *cache, struct thread_cache *self, str
 		others |= cache->regions[n].clock;
 	}
 	if (others) {
-		cache->fences++;
+		cache->stats.fences++;
 		cache_unlock(cache);
 		done = ord_fence_others();
 		cache_lock(cache);
@@ -235,7 +235,7 @@ void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 /* Lock.  The last ref of a DEAD region was given back. */
 static void take_dead(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
-	cache->dead--;
+	cache->stats.dead--;
 	bar1_uncharge(cache, region);
 	take_out(cache, region);
 	region->next = NO_REGION;
@@ -248,13 +248,13 @@ uint32_t teardown_all(struct peerdma_cache *cache)
 {
 	uint32_t count = 0;
 
-	for (uint32_t n = 0; n < cache->used; n++) {
+	for (uint32_t n = 0; n < cache->stats.used; n++) {
 		struct region *region = &cache->regions[n];
 		struct teardown list = TEARDOWN_NONE;
 
 		cache_lock(cache);
 		if (state_of(ord_load(&region->state_word)) == STATE_LIVE) {
-			teardown_begin(cache, n, &list, END_EVICTED);
+			teardown_begin(cache, n, &list, ENDED_EVICTED);
 			take_out(cache, region);
 		} else if (state_of(ord_load(&region->state_word)) == STATE_DEAD) {
 			take_dead(cache, region, &list);
@@ -317,8 +317,8 @@ void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, stru
 
 	cache_lock(cache);
 	if (ord_load(&region->state_word) == state_word) {
-		teardown_begin(cache, region_number(cache, region), &list, END_STALE);
-		cache->stale++;
+		teardown_begin(cache, region_number(cache, region), &list, ENDED_STALE);
+		cache->stats.stale++;
 		list.freed = cache->options.ended;
 		teardown_commit(cache, self, &list);
 	}

@@ -24,7 +24,7 @@ struct teardown {
 #define TEARDOWN_NONE ((struct teardown){ .first = NO_REGION, .notify = NO_REGION })
 
 /* Lock.  Takes a LIVE or PENDING region out of the index, so that no hit finds it; into the list if it was LIVE. */
-void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum end_reason why);
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum inspect_reason why);
 /*
  * Lock, released if other threads must be waited for.  From here on no ref of the list's regions can be taken.
  * Held regions leave the list.

@@ -102,8 +102,8 @@ static void spill(struct thread_cache *tc, uint32_t number)
 	struct region *region = &tc->regions[number];
 	uint32_t count = ord_load(&tc->refs[number].count);
 
-	region->refs += count_refs(count);
-	region->gets += count_gets(count);
+	region->refs += inspect_held(count);
+	region->gets += inspect_gets(count);
 	ord_store_release(&tc->refs[number].count, 0);
 }
 
@@ -112,6 +112,13 @@ void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t numb
 	cache_lock(tc->cache);
 	spill(tc, number);
 	cache_unlock(tc->cache);
+}
+
+/* Lock. */
+static void set_first(struct peerdma_cache *cache, struct thread_cache *tc)
+{
+	cache->threads = tc;
+	cache->stats.threads = (uintptr_t)tc;
 }
 
 /* Reads only pages of refs that were touched. */
@@ -133,15 +140,15 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 	}
 	/* While the cache closes, its thread may still put, in remove(). */
 	ord_store(&tc->put_serial, 0);
-	cache->thread_changes++;
-	cache->gone_slot_hits += tc->hits;
-	cache->gone_hits += tc->index_hits;
+	cache->stats.thread_changes++;
+	cache->stats.gone_slot_hits += tc->hits;
+	cache->stats.gone_hits += tc->index_hits;
 	if (tc->next)
 		tc->next->prev = tc->prev;
 	if (tc->prev)
 		tc->prev->next = tc->next;
 	else
-		cache->threads = tc->next;
+		set_first(cache, tc->next);
 }
 
 void refs_free(struct thread_refs *refs, uint32_t capacity)
@@ -180,7 +187,7 @@ static bool refs_grow(struct thread_cache *tc, uint32_t number)
 		refs[i] = old[i];
 		*touched_word(tc, page) |= 1ULL << page % 64;
 	}
-	tc->cache->thread_changes++;
+	tc->cache->stats.thread_changes++;
 	if (!tc->marked)
 		open_fast_path(tc);
 	cache_unlock(tc->cache);
@@ -253,13 +260,13 @@ void thread_cache_join(struct thread_cache *tc)
 {
 	struct peerdma_cache *cache = tc->cache;
 
-	cache->thread_changes++;
+	cache->stats.thread_changes++;
 	thread_cache_unmark(cache, tc);
 	tc->next = cache->threads;
 	tc->prev = NULL;
 	if (tc->next)
 		tc->next->prev = tc;
-	cache->threads = tc;
+	set_first(cache, tc);
 	if (cache->deferred != NO_REGION)
 		mark(tc);
 }

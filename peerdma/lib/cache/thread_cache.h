@@ -22,6 +22,7 @@
 #define AREAS		(1U << 17)	/* addresses this many areas apart share an entry */
 #endif
 
+/* What `peerdma cache` reads lies as struct inspect_thread says (inspect.c). */
 struct thread_cache {
 	/*
 	 * The cache's serial: the fast path is open.  0: it is closed.  put_serial is also 0 as long as the thread has
@@ -37,15 +38,16 @@ struct thread_cache {
 	uint64_t *touched;		/* a bit for each page of refs: it may have other values than 0 */
 
 	uint64_t serial __attribute__((aligned(64)));
+	uint64_t index_hits;
+	struct thread_cache *next;	/* lock: in cache->threads */
+	uint32_t capacity;		/* lock: number of refs */
 	bool fence;			/* written by the thread with the lock: its hits make a fence */
 	bool monitored;
-	uint64_t index_hits;
 	struct index_place place;	/* where in the index the thread looked last */
-	uint32_t capacity;		/* lock: number of refs */
 	uint32_t crowded;		/* regions found in the index since the slots grew */
 	struct peerdma_cache *cache;
 	uint64_t process;
-	struct thread_cache *next, *prev;	/* lock: in cache->threads */
+	struct thread_cache *prev;	/* lock */
 	struct thread_cache *mine;	/* the thread's next one, of another cache */
 	uint32_t marked;		/* the thread's next call is to call deferred_drain() */
 	uint32_t slow_puts;		/* because there are fewer refs than regions */
