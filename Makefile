@@ -104,8 +104,8 @@ demo-vm:
 # One call of the compiler, from nothing each time: it takes a second.
 -include softgpu/core/files.mk
 -include peers/fpga/process.mk
-PROCESS_SRCS ?= $(addprefix softgpu/core/,$(CORE_SRCS)) softgpu/user/os.c peers/fpga/process_demo.c
-PROCESS_FLAGS ?= -Isoftgpu/core -Isoftgpu/user -Isoftgpu/include
+PROCESS_SRCS ?= $(addprefix softgpu/core/,$(CORE_SRCS)) softgpu/user/common/os.c peers/fpga/process_demo.c
+PROCESS_FLAGS ?= -Isoftgpu/core -Isoftgpu/user/common -Isoftgpu/include
 
 demo-process:
 	@vm/deps.sh process

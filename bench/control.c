@@ -18,7 +18,7 @@
 
 void *control_open(void)
 {
-	/* Pages that nobody else has anything in. */
+	/* Pages that hold nothing else. */
 	uint64_t *words = aligned_alloc(4096, WORDS * sizeof(*words));
 
 	if (!words)

@@ -105,7 +105,7 @@ int main(void)
 	printf("%s: sent, registered %llu time\n", ctx ? "pins" : "registrations of this program",
 	       (unsigned long long)before.misses);
 
-	/* Somewhere else in the program, where nobody knows of caches. */
+	/* Somewhere else in the program, which does not know of caches. */
 	if (cuMemFree(buffer) || cuMemAlloc(&other, LENGTH))
 		goto failed;
 	printf("freed, and allocated: %s\n", other == buffer ? "the same address, other memory" : "another address this time");
@@ -114,7 +114,7 @@ int main(void)
 		goto failed;
 	printf("sent again: registered %s; the old registration was ended %s\n", after.misses > before.misses ? "anew" : "NOT ANEW",
 	       after.invalidations > before.invalidations ? "by interception of the free" :
-	       after.stale > before.stale ? "when the next get found it stale" : "by nobody yet");
+	       after.stale > before.stale ? "when the next get found it stale" : "not yet");
 	cuMemFree(other);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);

@@ -72,7 +72,7 @@ if [ -n "$list" ]; then
 	exit
 fi
 
-# Elsewhere, whoever builds installs what the compiler and Meson ask for: docs/install.md has the names.
+# On other systems the user installs what the compiler and Meson ask for: docs/install.md has the names.
 command -v dpkg-query >/dev/null || exit 0
 
 # Another compiler than Debian's does as well.

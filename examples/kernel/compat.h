@@ -2,7 +2,7 @@
 /* compat.h - differences between kernels for a dma-buf importer. */
 #include <linux/version.h>
 
-/* 7.1: another name, and a promise: whoever has it unmaps soon after it is called. */
+/* 7.1: another name, and a promise: an importer that has it unmaps soon after it is called. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
 #define invalidate_mappings	move_notify
 #endif

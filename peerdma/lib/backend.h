@@ -9,7 +9,7 @@
  *	locked.c	host memory, kept resident by mlock(2)
  *	segments.c	several pins of one of these, for a range that spans allocations
  *
- * choose.c tries one after the other; from then on the calls of peerdma.h use the
+ * select.c tries one after the other; from then on the calls of peerdma.h use the
  * one that pinned.  A function that is NULL is one that the back-end does not support:
  * -EOPNOTSUPP.
  */
@@ -22,11 +22,9 @@ struct backend {
 	const char *name;	/* in PEERDMA_PROVIDER and peerdma_status */
 	bool direct;		/* devices, or what stands for them, reach the memory itself */
 	bool host;		/* pins host memory only */
-	bool tells;		/* calls region_revoked() */
-	bool notified;		/* events report that a pin's memory goes away: by region_revoked(), or the kernel's */
+	enum ends ends;		/* how the library learns that a pin's memory goes away */
 	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
-	bool by_id;		/* frees are not reported: CUDA is asked */
-	bool by_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	bool one_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
@@ -79,6 +77,12 @@ struct backend {
 extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
 extern const struct backend backend_segments;	/* in no list of choices */
 
+static inline void region_set_backend(struct peerdma_region *region, const struct backend *backend)
+{
+	region->backend = backend;
+	region->ends = backend->ends;
+}
+
 /* segments.c: pins by this back-end, in one or, where it pins only one allocation at a time, in several. */
 int segments_or_one(struct peerdma_region *region, const struct backend *backend);
 /* dmabuf.c: what CUDA's refusal to export means. */
@@ -89,7 +93,7 @@ static inline const struct backend *pinned_by(const struct peerdma_region *regio
 	return region->segments ? region->segments[0]->backend : region->backend;
 }
 
-/* choose.c: opens what the environment and the flags name; 0 if there is any. */
+/* select.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before.  Back-ends call ctx->pin(). */
@@ -98,11 +102,11 @@ int backends_pin(struct peerdma_region *region);
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
 /* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
 const char *reason_keep(struct peerdma *ctx, const char *text);
-/* region.c: for a call that the region's back-end does not have. */
+/* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
 /*
- * notices.c: a back-end's word that the region's memory goes away: from here on it is
+ * event_queue.c: a back-end's word that the region's memory goes away: from here on it is
  * not valid, and its notice waits.  Once.
  */
 void region_revoked(struct peerdma_region *region);

@@ -2,9 +2,9 @@
 /*
  * internal.h - what the files of libpeerdma share.
  *
- * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the notices that wait in
+ * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the event queue of
  * the process and, of every region, ->views, ->mappings, ->published and what
- * ->notice_*.  It is not held across calls into CUDA, the kernel or a back-end, because
+ * ->queue*.  It is not held across calls into CUDA, the kernel or a back-end, because
  * a back-end may report a revocation from any place where memory is freed.  Exceptions
  * are malloc() and writing to the descriptor that shows that a notice waits.
  */
@@ -43,11 +43,19 @@ struct peerdma_mapping {
 };
 
 /* The part of a region that is one allocation's. */
-struct piece {
+struct allocation {
 	uint64_t addr, length;
 	uint64_t base, size;			/* where CUDA has it; size 0: not asked, or CUDA does not tell */
 	uint64_t id;				/* CUDA's buffer id; 0: none */
 	enum peerdma_kind kind;
+};
+
+/* How the library learns that the memory of a pin goes away. */
+enum ends {
+	ENDS_NEVER,		/* persistent memory; and host memory, unless a cache watches it */
+	ENDS_BY_KERNEL,		/* the kernel changes the pin's word, and event() reports it */
+	ENDS_BY_CALLBACK,	/* the back-end calls region_revoked(), in the thread that frees */
+	ENDS_UNREPORTED,	/* CUDA is asked, by buffer id; libpeerdma-hooks may report frees */
 };
 
 struct peerdma_region {
@@ -69,9 +77,9 @@ struct peerdma_region {
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
 	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
-	bool by_id;				/* its end is not reported: region_still() asks CUDA */
-	struct piece *pieces;			/* if by_id, or of several segments: all; else NULL, or all */
-	size_t piece_count;
+	enum ends ends;				/* the back-end's; of persistent memory that it does not watch: NEVER */
+	struct allocation *allocations;		/* if ENDS_UNREPORTED, or of several segments: all; else NULL, or all */
+	size_t allocation_count;
 	struct peerdma_region *one;		/* itself */
 	struct peerdma_region **segments;	/* segments.c: its pins; NULL: it is one itself */
 	size_t segment_count;
@@ -82,11 +90,11 @@ struct peerdma_region {
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* of a cache, which has a monitor of its own */
 	bool by_peer;				/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
-	bool notice_waits;			/* in ctx->notices */
+	bool queued;			/* in ctx->queue */
 	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
-	bool telling;				/* lock: told.c is about to end it */
-	struct peerdma_region *told_next, **told_link, *told_chain;
-	struct peerdma_region *notice_next;
+	bool ending;				/* lock: hook_frees.c is about to end it */
+	struct peerdma_region *hooked_next, **hooked_link, *ending_next;
+	struct peerdma_region *queue_next;
 	union {					/* the back-end's */
 		struct {
 			uint32_t handle, slot;
@@ -112,6 +120,12 @@ struct offer {
 	char *why;
 };
 
+/* Why a back-end was passed over: one text for all regions that it was passed over for alike. */
+struct reason {
+	struct reason *next;
+	char text[];
+};
+
 struct peerdma {
 	uint64_t process;			/* process_id() of the opener */
 	unsigned int flags;			/* of peerdma_open() */
@@ -119,14 +133,14 @@ struct peerdma {
 	struct offer offers[OFFERS_MAX];	/* the better first */
 	struct reason *reasons;			/* texts that regions point to */
 	int event_fd;				/* for poll(2) */
-	struct own_fd notice[2];		/* a pipe, readable while ctx->notices is not empty; none: no back-end fills it */
+	struct own_fd notice[2];		/* a pipe, readable while ctx->queue is not empty; none: no back-end fills it */
 	pthread_mutex_t lock;
 	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
-	struct peerdma_region *notices, **notices_end;
+	struct peerdma_region *queue, **queue_end;
 	bool hooked;				/* libpeerdma-hooks reports frees */
-	struct peerdma_region *told;		/* lock: the pins whose frees only it reports */
-	/* What lies above back-ends.  choose.c's, since it opened them: pins by the first that can. */
+	struct peerdma_region *hooked_regions;		/* lock: the pins whose frees only it reports */
+	/* What lies above back-ends.  select.c's, since it opened them: pins by the first that can. */
 	int (*pin)(struct peerdma_region *region);
 	/* Lock.  mr.c's mrs_end(), since the first MR of the context; until then NULL. */
 	int (*mrs_end)(struct peerdma_region *region, bool over);
@@ -190,6 +204,9 @@ bool is_owner(const struct peerdma *ctx);
 /* 0, or -EPERM with text in such a child. */
 int check_owner(const struct peerdma *ctx, const char *call);
 
+/* loader.c: how many libraries the dynamic loader has ever loaded; 0: it does not tell. */
+uint64_t loader_loads(void);
+
 /* A list's new first element, which is complete: a child may be forked before or after this store. */
 #define LIST_STORE(first, element) __atomic_store_n(first, element, __ATOMIC_RELEASE)
 
@@ -209,30 +226,30 @@ uint64_t sys_memlock_limit(void);		/* RLIMIT_MEMLOCK in bytes; UINT64_MAX: none,
 int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
 
 /* event.c */
-int notices_open(struct peerdma *ctx);
-void notices_close(struct peerdma *ctx);
-/* notices.c */
+int event_queue_open(struct peerdma *ctx);
+void event_queue_close(struct peerdma *ctx);
+/* event_queue.c */
 void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
-void notice_put(struct peerdma_region *region);		/* lock: at the end of the queue */
-void notice_forget(struct peerdma_region *region);	/* lock */
-bool notice_take(struct peerdma *ctx, struct peerdma_notice *notice);	/* the first, out of the queue; false: none waits */
+void event_queue_add(struct peerdma_region *region);		/* lock: at the end of the queue */
+void event_queue_remove(struct peerdma_region *region);	/* lock */
+bool event_queue_take(struct peerdma *ctx, struct peerdma_notice *notice);	/* the first, out of the queue; false: none waits */
 
-/* told.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
-int told_begin(struct peerdma *ctx);
-void told_end(struct peerdma *ctx);
+/* hook_frees.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
+int hook_frees_begin(struct peerdma *ctx);
+void hook_frees_end(struct peerdma *ctx);
 /* Lock. */
-void told_add(struct peerdma_region *region);
-void told_remove(struct peerdma_region *region);
+void hook_frees_add(struct peerdma_region *region);
+void hook_frees_remove(struct peerdma_region *region);
 
 /*
- * pieces.c: fills in what the range is made of.  -ENXIO, -ENODEV, -EIO, -ENOMEM, with text.
+ * allocations.c: fills in what the range is made of.  -ENXIO, -ENODEV, -EIO, -ENOMEM, with text.
  * holes: NULL, or: whether it begins with GPU memory and is not all so.
  */
-int pieces_find(struct peerdma_region *region, bool *holes);
+int allocations_find(struct peerdma_region *region, bool *holes);
 /* Whether each allocation that the part of the region touches is the one that it was: one call into CUDA for each. */
-bool pieces_still(const struct peerdma_region *region, uint64_t addr, uint64_t length);
+bool allocations_valid(const struct peerdma_region *region, uint64_t addr, uint64_t length);
 /* Whether an allocation is where each was, perhaps another one, but for that part: this can be asked about what may be leaving. */
-bool pieces_there(const struct peerdma_region *region, uint64_t addr, uint64_t length);
+bool allocations_present(const struct peerdma_region *region, uint64_t addr, uint64_t length);
 /* words.c: takes the words of the region's segments; false: out of memory. */
 bool words_make(struct peerdma_region *region);
 /* Whether each is what it was. */
@@ -246,13 +263,16 @@ int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags
 int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
 		      bool cached, struct peerdma_region **region);
 void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
-/* region.c */
-/* peerdma_status(), without asking CUDA whether the memory is still there. */
-int region_facts(struct peerdma_region *region, struct peerdma_status *status);
+/* validity.c */
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
-/* The same; but of a cache's region, which has asked about the memory of its get, the rest may be leaving just now (pieces.c). */
+/* The same; but of a cache's region, which has asked about the memory of its get, the rest may be leaving just now (allocations.c). */
 bool region_usable(const struct peerdma_region *region);
+/* Whether its end is reported to the program: peerdma_status's `notified'. */
+bool region_notified(const struct peerdma_region *region);
+/* backend.c */
+/* peerdma_status(), without asking CUDA whether the memory is still there. */
+int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
 int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
 /*
@@ -261,7 +281,7 @@ int map_shared(struct peerdma_region *region, const char *pci, unsigned int flag
  */
 int mrs_end(struct peerdma_region *region, bool over);
 void mrs_free(struct peerdma_region *region);
-/* map.c, view.c: give back this process's side only. */
+/* map.c, backend.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);
 
@@ -299,8 +319,6 @@ enum cuda_answer cuda_query(const void *ptr, struct peerdma_memory *out, int *er
 enum cuda_answer cuda_set_sync_memops(const void *ptr, int *error);
 /* For the current context's GPU.  UNKNOWN: it cannot; ABSENT: no CUDA, or no context; KNOWN: done, or not needed. */
 enum cuda_answer cuda_flush_writes(int scope, int *error);
-/* How many libraries the dynamic loader has ever loaded; 0: it does not tell. */
-uint64_t loader_loads(void);
 /* Whether the allocation at ptr is the one with this id: one call into CUDA. */
 bool cuda_has_id(uint64_t ptr, uint64_t id);
 /* Where the allocation begins, and how long it is.  UNKNOWN: there is none.  FAILED: CUDA does not tell this thread. */

@@ -21,9 +21,9 @@
 
 #include "memory.h"
 #include "peerdma.h"
-#include "verbs.h"
-#include "verbs_forced.h"
-#include "verbs_kernel.h"
+#include "verbs/verbs.h"
+#include "verbs/verbs_forced.h"
+#include "verbs/verbs_kernel.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

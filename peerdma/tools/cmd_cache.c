@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "base/json.h"
 #include "remote_cache.h"
-#include "table.h"
-#include "tool.h"
+#include "base/table.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma cache [--json] [--regions N] [PID]\n"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpus.h"
-#include "pins_table.h"
-#include "tool.h"
+#include "machine/gpus.h"
+#include "pins/pins_table.h"
+#include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma [--root DIR]\n"

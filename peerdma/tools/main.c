@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "base/tool.h"
 
 static const struct command {
 	const char *name;

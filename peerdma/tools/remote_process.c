@@ -14,7 +14,7 @@
 
 #include "../lib/cache/inspect.h"
 #include "remote_cache.h"
-#include "tool.h"
+#include "base/tool.h"
 
 /* As the kernel shows a mapping of a file that has only ever had memfd_create()'s name. */
 #define PAGE_SHOWN "/memfd:" INSPECT_NAME " (deleted)"

@@ -27,7 +27,7 @@ static const char other[] = "rdma_rxe";
 /* ---- the PCI function ---- */
 
 /*
- * Whoever unbinds the driver holds the lock, and waits until nobody has a reference to the
+ * The thread that unbinds the driver holds the lock, and waits until there is no reference to the
  * net device, which our caller has.  So this must not wait for the lock without end.
  */
 static int lock_soon(struct device *dev)

@@ -150,7 +150,7 @@ static int map_for_access(struct dmabuf_memory *d)
 
 /*
  * Many regions may wait for the reservation lock to be mapped one after the other, each for as long as the exporter takes, and
- * whoever ends a region waits behind them.  So none is mapped that nobody has asked for lately: a request that still needs it is
+ * a thread that ends a region waits behind them.  So none is mapped that no request has used lately: a request that still needs it is
  * repeated after 655 ms at most (IBA's longest RNR timer), and asks again.
  */
 static bool is_wanted(const struct dmabuf_memory *d)

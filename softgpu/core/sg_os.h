@@ -2,7 +2,7 @@
 /*
  * sg_os.h - everything that softgpu's core needs from its environment.  Implemented once
  * for the kernel (softgpu/kernel/sg_os_kernel.h) and once for user space
- * (softgpu/user/sg_os_user.h); a test may supply a third one with -DSG_OS_HEADER.  Core
+ * (softgpu/user/common/sg_os_user.h); a test may supply a third one with -DSG_OS_HEADER.  Core
  * files include this and one another, nothing else.
  *
  * Each version gives:
@@ -36,7 +36,7 @@
 #elif defined(__KERNEL__)
 #include "../kernel/sg_os_kernel.h"
 #else
-#include "../user/sg_os_user.h"
+#include "../user/common/sg_os_user.h"
 #endif
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef SG_OS_SCHEDULE_H
 #define SG_OS_SCHEDULE_H
 
-#include "../../softgpu/user/sg_os_libc.h"
+#include "../../softgpu/user/common/sg_os_libc.h"
 
 #define sg_info(...) ((void)0)
 #define sg_err(...) ((void)0)

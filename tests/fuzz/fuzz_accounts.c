@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The table of accounts: any bytes; users that have nothing are left out. */
-#include "accounts.h"
+#include "pins/accounts.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* The table of GPUs in a captured tree, and what sysfs says of a device. */
 #include "fuzz.h"
-#include "gpus.h"
-#include "pci.h"
+#include "machine/gpus.h"
+#include "base/pci.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

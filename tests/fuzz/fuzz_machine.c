@@ -17,7 +17,7 @@
 
 #include "doctor/doctor.h"
 #include "fuzz.h"
-#include "machine/topo.h"
+#include "topo/topo.h"
 #include "machine/tree_inside.h"
 
 #define FILES_MAX	1024

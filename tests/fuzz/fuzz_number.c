@@ -2,7 +2,7 @@
 /* The numbers of SOFTGPU_VRAM_MIB and its kind, of knobs, and of the tables: digits and no more. */
 #include "fuzz.h"
 #include "parse.h"
-#include "tool.h"
+#include "base/tool.h"
 #include "../../peers/fpga/src/util.h"
 
 static bool digits(const char *s, size_t length, const char *which)

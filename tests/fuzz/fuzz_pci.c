@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "../../peerdma/lib/internal.h"
 #include "parse.h"
-#include "pci.h"
+#include "base/pci.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

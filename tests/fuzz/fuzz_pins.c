@@ -3,8 +3,8 @@
 #include <json-c/json.h>
 
 #include "fuzz.h"
-#include "json.h"
-#include "pins_table.h"
+#include "base/json.h"
+#include "pins/pins_table.h"
 
 static bool printable(const char *s)
 {

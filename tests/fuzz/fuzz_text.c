@@ -3,7 +3,7 @@
 #include <json-c/json.h>
 
 #include "fuzz.h"
-#include "tool.h"
+#include "base/tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -29,36 +29,6 @@ static void ran_here(int slot)
 	CHECK(s.callback_word == WORD, "the memory had gone: %x", s.callback_word);
 }
 
-static void on_free(struct gpu *g)
-{
-	uint64_t va = pinned(g, 0, C_PEEK | C_FREE_PAGE_TABLE | C_FREE_DMA_MAPPING);
-
-	EXPECT(sg_free(g->fd, va), 0);
-	ran_here(0);
-}
-
-/* A pin of part of it, several pins: each has its own. */
-static void on_free_of_many(struct gpu *g)
-{
-	uint64_t va = need_alloc(g, 16 * PAGE64);
-	int i;
-
-	for (i = 0; i < 16; i++)
-		EXPECT(t_get(i, va + i * PAGE64, PAGE64).ret, 0);
-	EXPECT(t_get(16, va, 16 * PAGE64).ret, 0);
-	EXPECT(t_put(3), 0);
-	EXPECT(sg_free(g->fd, va), 0);
-	for (i = 0; i < 17; i++)
-		EXPECT(t_state(i).callbacks_done, i != 3);
-}
-
-static void on_ctx_destroy(struct gpu *g)
-{
-	pinned(g, 0, C_PEEK);
-	EXPECT(sg_ctx_destroy(g->fd, g->ctx), 0);
-	ran_here(0);
-}
-
 static void on_close(struct gpu *g)
 {
 	int other = sg_open(0);
@@ -73,54 +43,6 @@ static void on_close(struct gpu *g)
 	EXPECT(t_put(1), 0);
 }
 
-static void child_exits(void *arg)
-{
-	struct gpu g = gpu_up(0);
-
-	(void)arg;
-	pinned(&g, 0, C_PEEK);
-}
-
-static void on_exit_of_the_process(struct gpu *g)
-{
-	struct nvp2p_test_call s;
-
-	(void)g;
-	CHECK(in_child(child_exits, NULL), "the child did not end well");
-	s = t_state(0);
-	CHECK(s.callbacks_done == 1, "%u", s.callbacks_done);
-	CHECK(s.callback_word == WORD, "%x", s.callback_word);
-}
-
-static void on_kill(struct gpu *g)
-{
-	struct nvp2p_test_call s;
-	int status, ready[2];
-	pid_t pid;
-	char c;
-
-	(void)g;
-	NEED(!pipe(ready));
-	pid = fork();
-	NEED(pid >= 0);
-	if (!pid) {
-		struct gpu child = gpu_up(0);
-
-		pinned(&child, 0, C_PEEK);
-		NEED(write(ready[1], "!", 1) == 1);
-		pause();
-		_exit(1);
-	}
-	NEED(read(ready[0], &c, 1) == 1);
-	kill(pid, SIGKILL);
-	NEED(waitpid(pid, &status, 0) == pid);
-	s = t_state(0);
-	CHECK(s.callbacks_done == 1, "%u", s.callbacks_done);
-	CHECK(s.callback_word == WORD, "%x", s.callback_word);
-	close(ready[0]);
-	close(ready[1]);
-}
-
 /* One of two allocations in a page is freed: the pin of the page stays until the last is. */
 static void on_shared_page(struct gpu *g)
 {
@@ -132,15 +54,6 @@ static void on_shared_page(struct gpu *g)
 	done = t_state(0).callbacks_done;
 	EXPECT(sg_free(g->fd, b), 0);
 	CHECK(t_state(0).callbacks_done == 1, "%u, then %u", done, t_state(0).callbacks_done);
-}
-
-static void not_after_put(struct gpu *g)
-{
-	uint64_t va = pinned(g, 0, 0);
-
-	EXPECT(t_put(0), 0);
-	EXPECT(sg_free(g->fd, va), 0);
-	EXPECT(t_state(0).callbacks, 0);
 }
 
 /* ---- other threads meanwhile ---- */
@@ -161,15 +74,6 @@ static void *free_thread(void *arg)
 	return NULL;
 }
 
-static void *put_thread(void *arg)
-{
-	struct thread *t = arg;
-
-	t->ret = t_put(t->slot);
-	__atomic_store_n(&t->done, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
 static bool is_done(struct thread *t)
 {
 	return __atomic_load_n(&t->done, __ATOMIC_ACQUIRE);
@@ -182,28 +86,6 @@ static void wait_for_callback(int slot)
 	for (i = 0; i < 6000 && !t_state(slot).callbacks; i++)
 		nap_ms(10);
 	CHECK(t_state(slot).callbacks == 1, "it never began");
-}
-
-/* put comes while the callback runs: it waits, and then all is over. */
-static void put_waits(struct gpu *g)
-{
-	struct thread freeing = { .g = g }, putting = { .g = g };
-
-	freeing.va = pinned(g, 0, C_WAIT);
-	NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
-	wait_for_callback(0);
-	NEED(!pthread_create(&putting.id, NULL, put_thread, &putting));
-	nap_ms(300);
-	CHECK(!is_done(&putting), "put did not wait for the callback");
-	CHECK(!is_done(&freeing), "free did not wait for the callback");
-	EXPECT(t_state(0).callbacks_done, 0);
-	T(.op = T_RELEASE);
-	pthread_join(putting.id, NULL);
-	EXPECT(t_state(0).callbacks_done, 1);
-	pthread_join(freeing.id, NULL);
-	EXPECT(putting.ret, 0);
-	EXPECT(freeing.ret, 0);
-	EXPECT(t_state(0).callbacks, 1);
 }
 
 /* No lock of the provider's is held: other pins, and other memory, go on. */
@@ -230,29 +112,6 @@ static void others_go_on(struct gpu *g)
 	EXPECT(freeing.ret, 0);
 }
 
-/* free and put at once, many times: each pin ends by exactly one of them. */
-static void races(struct gpu *g)
-{
-	int round, by_callback = 0;
-
-	for (round = 0; round < 150; round++) {
-		struct thread freeing = { .g = g }, putting = { .g = g };
-
-		freeing.va = pinned(g, 0, 0);
-		NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
-		NEED(!pthread_create(&putting.id, NULL, put_thread, &putting));
-		pthread_join(freeing.id, NULL);
-		pthread_join(putting.id, NULL);
-		EXPECT(freeing.ret, 0);
-		EXPECT(putting.ret, 0);
-		CHECK(t_state(0).callbacks <= 1, "%u", t_state(0).callbacks);
-		CHECK(t_state(0).callbacks == t_state(0).callbacks_done, "one did not end");
-		by_callback += t_state(0).callbacks;
-		T(.op = T_RESET);
-	}
-	printf("   %d of %d pins ended by callback\n", by_callback, round);
-}
-
 /* ---- what a client does in it ---- */
 
 static void put_in_callback(struct gpu *g)
@@ -265,17 +124,9 @@ static void put_in_callback(struct gpu *g)
 }
 
 const struct test_case callback_cases[] = {
-	{ "callback: on free, in that thread, with the memory there", on_free },
-	{ "callback: one for each pin", on_free_of_many },
-	{ "callback: on context destroy", on_ctx_destroy },
 	{ "callback: on close, for what that file made", on_close },
-	{ "callback: on exit", on_exit_of_the_process },
-	{ "callback: on kill -9", on_kill },
 	{ "callback: a page that two allocations share", on_shared_page },
-	{ "callback: not after put", not_after_put },
-	{ "callback: put waits for it", put_waits },
 	{ "callback: others are not held up by it", others_go_on },
-	{ "callback: free against put", races },
 	{ "callback: put in it is refused, not a deadlock", put_in_callback },
 	{ NULL, NULL }
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* nvp2p_dma.c - DMA mappings, and the calls that need no memory. */
-#include <pthread.h>
+/* nvp2p_dma.c - DMA mappings. */
 #include "nvp2p_rules.h"
 
 #define PAGES	6
@@ -42,23 +41,6 @@ static void check_addresses(int slot, int mapping, int peer)
 	}
 }
 
-static void success(struct gpu *g)
-{
-	struct nvp2p_test_call r;
-
-	pinned(g, 0);
-	r = map(0, 0, 0);
-	CHECK(r.ret == 0 && r.out == OUT_SET, "%d", r.ret);
-	CHECK(r.version == 0x00020003, "%x", r.version);
-	CHECK(r.page_size == 1, "%u", r.page_size);
-	CHECK(r.entries == PAGES, "%u", r.entries);
-	CHECK(r.peer_matches, "another peer");
-	check_addresses(0, 0, 0);
-	EXPECT(T(.op = T_FREE_DMA_MAPPING).ret, 0);
-	EXPECT(unmap(0, 0), 0);
-	EXPECT(t_put(0), 0);
-}
-
 static void several(struct gpu *g)
 {
 	int peers = peer_bdf(1) ? 2 : 1;
@@ -76,28 +58,6 @@ static void several(struct gpu *g)
 	EXPECT(t_put(0), 0);
 }
 
-static void wrong_arguments(struct gpu *g)
-{
-	uint32_t bdf = peer_bdf(0);
-
-	pinned(g, 0);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_PEER), EINVAL, OUT_NULL);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_TABLE), EINVAL, OUT_NULL);
-	EXPECT(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_NULL_MAPPING).ret, -EINVAL);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_GARBAGE_TABLE, .value = 4096), EINVAL,
-		  OUT_NULL);
-	EXPECT(map(0, 0, 0).ret, 0);
-	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_PEER).ret, -EINVAL);
-	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_TABLE).ret, -EINVAL);
-	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_NULL_MAPPING).ret, -EINVAL);
-	EXPECT(unmap(0, 0), 0);
-	/* Unlinked already: nothing to do. */
-	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_MAPPING).ret, 0);
-	EXPECT(t_put(0), 0);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = bdf, .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
-	EXPECT(T(.op = T_DMA_UNMAP, .bdf = bdf, .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
-}
-
 /* For another device it is unmapped all the same. */
 static void wrong_peer(struct gpu *g)
 {
@@ -109,7 +69,10 @@ static void wrong_peer(struct gpu *g)
 	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_OTHER_PEER).ret, 0);
 	if (peer_is_translated(0))
 		EXPECT(T(.op = T_TRANSLATE, .bdf = peer_bdf(0), .va = dma).value, 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_GARBAGE_TABLE, .value = 4096), EINVAL, OUT_NULL);
 	EXPECT(t_put(0), 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
 }
 
 /* Finds the page of [va, va + n pages) that is the last of the BAR, by pins that it ends again: its index, or -1. */
@@ -155,29 +118,6 @@ static void end_of_bar(struct gpu *g)
 	EXPECT(t_get(0, va + (last ? last - 1 : 1) * PAGE64, PAGE64).ret, 0);
 	EXPECT(map(0, 0, 0).ret, 0);
 	EXPECT(t_put(0), 0);
-}
-
-static void put_sweeps(struct gpu *g)
-{
-	pinned(g, 0);
-	EXPECT(map(0, 0, 0).ret, 0);
-	EXPECT(map(0, 1, 0).ret, 0);
-	EXPECT(t_put(0), 0);
-	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret,
-	       0);
-}
-
-static void callback_sweeps(struct gpu *g)
-{
-	uint64_t va = pinned(g, 0);
-
-	EXPECT(map(0, 0, 0).ret, 0);
-	EXPECT(map(0, 1, 0).ret, 0);
-	t_on_callback(0, C_FREE_DMA_MAPPING | C_FREE_PAGE_TABLE);
-	EXPECT(sg_free(g->fd, va), 0);
-	EXPECT(t_state(0).callbacks_done, 1);
-	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret,
-	       0);
 }
 
 static void in_the_callback(struct gpu *g)
@@ -248,98 +188,13 @@ static void topology(struct gpu *g)
 	EXPECT(t_put(0), 0);
 }
 
-/* ---- a client's own lock ---- */
-
-struct mapper {
-	int stop, rounds;
-	pthread_t id;
-};
-
-/* Maps with the client's lock held; the callback takes that lock. */
-static void *map_thread(void *arg)
-{
-	struct mapper *m = arg;
-	int i;
-
-	for (i = 0; !__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE); i++) {
-		struct nvp2p_test_call r = T(.op = T_DMA_MAP, .bdf = peer_bdf(0),
-					     .flags = W_CLIENT_LOCK);
-
-		if (!r.ret)
-			T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0));
-	}
-	m->rounds = i;
-	return NULL;
-}
-
-static void client_lock(struct gpu *g)
-{
-	int round, maps = 0;
-
-	for (round = 0; round < 20; round++) {
-		struct mapper m = { 0 };
-		uint64_t va = pinned(g, 0);
-
-		t_on_callback(0, C_CLIENT_LOCK);
-		NEED(!pthread_create(&m.id, NULL, map_thread, &m));
-		nap_ms(5);
-		EXPECT(sg_free(g->fd, va), 0);
-		EXPECT(t_state(0).callbacks_done, 1);
-		__atomic_store_n(&m.stop, 1, __ATOMIC_RELEASE);
-		pthread_join(m.id, NULL);
-		maps += m.rounds;
-		T(.op = T_RESET);
-	}
-	printf("   %d maps beside %d frees\n", maps, round);
-}
-
 const struct test_case dma_cases[] = {
-	{ "dma: the mapping's version, page size, entries, addresses", success },
 	{ "dma: several mappings, several peers", several },
-	{ "dma: wrong arguments", wrong_arguments },
-	{ "dma: unmapped for another device", wrong_peer },
+	{ "dma: unmapped for another device; tables that are none", wrong_peer },
 	{ "dma: the last 64 KiB of the BAR", end_of_bar },
-	{ "dma: put ends what is left", put_sweeps },
-	{ "dma: a revocation ends what is left", callback_sweeps },
 	{ "dma: in the callback", in_the_callback },
 	{ "dma: persistent pins", persistent },
 	{ "dma: a peer with too few address bits", small_mask },
 	{ "dma: topology override", topology },
-	{ "dma: a client's lock that the callback takes, too", client_lock },
 	{ NULL, NULL }
 };
-
-/* ---- what needs no memory ---- */
-
-static int misc(int what)
-{
-	return T(.op = T_MISC, .value = what).ret;
-}
-
-void misc_rules(void)
-{
-	int fd;
-
-	EXPECT(misc(M_INIT_MAPPING), -ENOTSUPP);
-	EXPECT(misc(M_DESTROY_MAPPING), -ENOTSUPP);
-	EXPECT(misc(M_GET_RSYNC), -ENODEV);
-	EXPECT(misc(M_PUT_RSYNC), 0);
-	EXPECT(misc(M_RSYNC_REGISTER_NULL), -EINVAL);
-	EXPECT(misc(M_RSYNC_REGISTER_VERSION), -EINVAL);
-	EXPECT(misc(M_RSYNC_REGISTER_NO_GET), -EINVAL);
-	EXPECT(misc(M_RSYNC_REGISTER_NO_PUT), -EINVAL);
-	EXPECT(misc(M_RSYNC_REGISTER_NO_WAIT), -EINVAL);
-	EXPECT(misc(M_RSYNC_REGISTER), 0);
-	EXPECT(misc(M_RSYNC_REGISTER), -EBUSY);
-	EXPECT(misc(M_RSYNC_UNREGISTER), 0);
-	EXPECT(misc(M_RSYNC_REGISTER), 0);
-	EXPECT(misc(M_RSYNC_UNREGISTER), 0);
-	fd = sg_open(0);
-	NEED(fd >= 0);
-	EXPECT(misc(M_RSYNC_REGISTER), -EBUSY);
-	close(fd);
-	EXPECT(T(.op = T_FREE_PAGE_TABLE, .flags = W_NULL_TABLE).ret, 0);
-	EXPECT(T(.op = T_FREE_DMA_MAPPING, .flags = W_NULL_MAPPING).ret, 0);
-	printf("%s: what needs no memory: mailboxes, rsync, frees of nothing\n",
-	       failures ? "NOT OK" : "ok");
-}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * nvp2p_rules - asks a provider of nvidia_p2p for every rule of nv-p2p.h, one
- * case each, through nvp2p_test.ko.
+ * nvp2p_rules - rules of nv-p2p.h that programs of CUDA cannot try, one case each, through
+ * nvp2p_test.ko and softgpu's own calls: memory that is mapped by hand, pages that allocations
+ * share, clients of a server, BAR1's last page. All others: tests/conformance.
  *
  *   nvp2p_rules [PART OF A CASE'S NAME]
  */
@@ -47,13 +48,10 @@ int main(int argc, char **argv)
 		printf("skip: load softgpu.ko, nvidia.ko and nvp2p_test.ko first\n");
 		return EXIT_SKIP;
 	}
-	if (!only)
-		misc_rules();
 	info_fd = sg_open(0);
 	NEED(info_fd >= 0);
 	idle = idle_now(info_fd);
-	run_cases(get_cases, only, info_fd, &idle);
-	run_cases(end_cases, only, info_fd, &idle);
+	run_cases(pin_cases, only, info_fd, &idle);
 	run_cases(callback_cases, only, info_fd, &idle);
 	run_cases(sharing_cases, only, info_fd, &idle);
 	if (peer_bdf(0))

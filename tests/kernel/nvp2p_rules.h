@@ -15,10 +15,7 @@ struct test_case {
 	const char *rule;
 	void (*run)(struct gpu *g);
 };
-extern const struct test_case get_cases[], end_cases[], callback_cases[], sharing_cases[], dma_cases[];
-
-/* What needs no memory; no GPU is open when it is called. */
-void misc_rules(void);
+extern const struct test_case pin_cases[], callback_cases[], sharing_cases[], dma_cases[];
 
 /* Opens the test client, before all of the following. */
 bool t_open(void);

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "aperture.h"
-#include "gpus.h"
-#include "pci.h"
-#include "pins_table.h"
-#include "tool.h"
+#include "bar1/aperture.h"
+#include "machine/gpus.h"
+#include "base/pci.h"
+#include "pins/pins_table.h"
+#include "base/tool.h"
 
 #define HEADER "id\tpid\tcomm\tclient\tprovider\tstate\tflags\taddr\tlength\tpinned_length\tpage_shift\t" \
 	"mappings\tviews\texports\tfirst_phys\tgeneration\tsegments\n"

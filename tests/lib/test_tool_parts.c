@@ -20,12 +20,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "aperture.h"
-#include "gpus.h"
-#include "pci.h"
-#include "svg.h"
-#include "table.h"
-#include "tool.h"
+#include "bar1/aperture.h"
+#include "machine/gpus.h"
+#include "base/pci.h"
+#include "base/svg.h"
+#include "base/table.h"
+#include "base/tool.h"
 #include "machine/tree.h"
 
 /* What is written to a stream by the body that follows. */

@@ -23,8 +23,8 @@
 #include "fake_verbs.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
-#include "verbs.h"
-#include "verbs_forced.h"
+#include "verbs/verbs.h"
+#include "verbs/verbs_forced.h"
 
 #define PAGE	4096UL
 #define MEMORY	(64 * PAGE)

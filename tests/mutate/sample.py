@@ -4,8 +4,7 @@
 `sites` finds every place of the folders' C files where an operator, a condition,
 a statement, a number or a returned value can be changed. The seed chooses among
 them, each kind as often as the others. Left out are changes that the compiler
-makes the same code of, those of mutations.toml, and those that were reviewed and
-found to change nothing that anybody may rely on: equivalent.toml.
+makes the same code of, and those of mutations.toml.
 
 A change is tested by every test of Meson's that is built from the file, the
 quickest first, until one fails; with --vm then by the virtual machines that
@@ -47,33 +46,6 @@ def line_of(text, number):
 def changed(text, site):
     start = site["offset"]
     return text[:start] + site["new"].encode() + text[start + len(site["old"].encode()):]
-
-
-def reviewed(text, site, entries):
-    """An entry of equivalent.toml is this change: the same text, in the same line, below the same line, after the same text."""
-    here, above = line_of(text, site["line"]), line_of(text, site["line"] - 1)
-    before = text[text.rfind(b"\n", 0, site["offset"]) + 1:site["offset"]].decode().strip()
-    return any(entry["file"] == site["file"] and entry["line"] == here and entry.get("below", above) == above and
-               entry.get("after", before) == before and entry["old"] == site["old"] and entry["new"] == site["new"]
-               for entry in entries)
-
-
-def check():
-    """What is wrong with equivalent.toml: entries whose lines are no longer there, or have the text elsewhere."""
-    wrong = []
-    for entry in read("equivalent.toml")["reviewed"]:
-        after, line = entry.get("after", ""), entry["line"]
-        if "after" in entry and not (line.startswith(after) and line[len(after):].lstrip().startswith(entry["old"])):
-            wrong.append(f"equivalent.toml: \"{entry['old']}\" does not follow \"{after}\" in \"{line}\"")
-        try:
-            with open(os.path.join(TOP, entry["file"])) as f:
-                lines = [line.strip() for line in f]
-        except OSError:
-            lines = []
-        if not any(line == entry["line"] and entry.get("below", above) == above for above, line in zip([""] + lines, lines)):
-            wrong.append(f"equivalent.toml: {entry['file']} has no line \"{entry['line']}\""
-                         + (f" below \"{entry['below']}\"" if "below" in entry else ""))
-    return wrong
 
 
 # ---- which changes ---------------------------------------------------------------
@@ -129,7 +101,6 @@ class Choice:
 
     def draw(self, seed, number, listed):
         """NUMBER sites that differ, and how many were drawn and were no good."""
-        entries = read("equivalent.toml")["reviewed"]
         by_kind = {kind: [] for kind in KINDS}
         for site in self.sites():
             by_kind[site["kind"]].append(site)
@@ -142,9 +113,7 @@ class Choice:
             site = by_kind[kind].pop()
             text = self.text(site["file"])
             line = line_of(text, site["line"])
-            if reviewed(text, site, entries):
-                no_good["reviewed"] += 1
-            elif " ".join(changed(text, site).decode().split()) in listed.get(site["file"], ()):
+            if " ".join(changed(text, site).decode().split()) in listed.get(site["file"], ()):
                 no_good["listed"] += 1
             else:
                 found = self.judge(site)
@@ -318,7 +287,7 @@ class Sample:
         print(f"{len(sites)} changes in {len(choice.files)} files, seed {seed}; left aside "
               + ", ".join(f"{no_good[why]} {what}" for why, what in (
                   ("same", "that make the same code"), ("does not build", "that do not build"),
-                  ("reviewed", "reviewed"), ("listed", "of mutations.toml"))), flush=True)
+                  ("listed", "of mutations.toml"))), flush=True)
         concern = Concern(copies[0], self.options.longest)
         concern.measure({site["file"] for site in sites})
         self.baseline(copies, sites)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "remote_cache.h"
-#include "tool.h"
+#include "base/tool.h"
 #include "top/top.h"
 
 static int error, count;

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accounts.h"
+#include "pins/accounts.h"
 #include "doctor/doctor.h"
-#include "gpu_aperture.h"
+#include "bar1/gpu_aperture.h"
 #include "metrics/metrics.h"
-#include "tool.h"
+#include "base/tool.h"
 #include "top/top.h"
 
 void *__real_malloc(size_t n);

@@ -19,10 +19,10 @@
 #include "doctor/doctor.h"
 #include "doctor/probe.h"
 #include "fpga_ioctl.h"
-#include "json.h"
+#include "base/json.h"
 #include "peerdma.h"
 #include "peerdma_copy.h"
-#include "tool.h"
+#include "base/tool.h"
 
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);

@@ -590,7 +590,7 @@ class Outputs(unittest.TestCase):
                 stored.splitlines(), s.text.splitlines(), path, "now", lineterm="", n=4)))
 
 
-with open(os.path.join(HERE, "../../peerdma/tools/tool.h"), encoding="utf-8") as header:
+with open(os.path.join(HERE, "../../peerdma/tools/base/tool.h"), encoding="utf-8") as header:
     TOOL_VERSION = re.search(r'TOOL_VERSION "(.*)"', header.read())[1]
 for one in SESSIONS:
     setattr(Outputs, "test_" + one.__name__, lambda self, play=one: self.session(play))

@@ -121,7 +121,7 @@ static int round_of(CUdeviceptr a, CUdeviceptr b, int byte)
 		return failed("RDMA read");
 	if (ibv_dereg_mr(one))
 		return failed("ibv_dereg_mr");
-	/* Memory that devices only read: some kernels register other memory at the address (peerdma/lib/verbs_forced.h). */
+	/* Memory that devices only read: some kernels register other memory at the address (peerdma/lib/verbs/verbs_forced.h). */
 	one = ibv_reg_mr(domain, (void *)(uintptr_t)a, LENGTH, 0);
 	if (!one)
 		return failed("ibv_reg_mr of GPU memory to be read");

@@ -17,7 +17,7 @@ from collections import namedtuple
 MTU = 4500      # RoCE's 4096 and all headers
 
 Plugs = namedtuple("Plugs", "argv sockets")
-"""For one guest. argv: for its QEMU, which has then a netdev wireN for each adapter, or empty where there is nobody to
+"""For one guest. argv: for its QEMU, which has then a netdev wireN for each adapter, or empty where there is no other guest to
 talk to; sockets: what QEMU inherits."""
 
 
@@ -36,7 +36,7 @@ def name(guest):
 def lay(nics):
     """nics: how many adapters each guest has. Returns the Plugs of each."""
     plugs = [Plugs([], []) for _ in nics]
-    if sum(nics) < 2:       # a hub keeps what nobody can receive, and the guest takes that for a broken adapter
+    if sum(nics) < 2:       # a hub keeps what no port can receive, and the guest takes that for a broken adapter
         return plugs
     if sum(nics) == 2:
         ends = [(guest, nic) for guest, count in enumerate(nics) for nic in range(count)]

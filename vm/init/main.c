@@ -48,7 +48,7 @@ static void write_all(int fd, const char *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return;		/* the host has gone: nobody left to tell */
+			return;		/* the host has gone */
 		data += n;
 		len -= n;
 	}
@@ -276,7 +276,7 @@ static int run(struct orders *o, struct carrier *c)
 			{ .fd = ctl, .events = POLLIN },
 		};
 
-		/* A pipe or terminal that nobody writes any more is not asked again. */
+		/* A pipe or terminal whose writers have gone is not read again. */
 		poll(p, sizeof(p) / sizeof(p[0]), -1);
 		if (p[0].revents) {
 			while (read(sig, &info, sizeof(info)) > 0)
@@ -350,7 +350,7 @@ static void report_leaks(int leaks)
 }
 
 /*
- * On a kernel that can tell: kernel memory that nobody has a pointer to any
+ * On a kernel that can tell: kernel memory that no pointer leads to any
  * more. A pointer may be in a register just then, so only what several scans
  * in a row find counts.
  */

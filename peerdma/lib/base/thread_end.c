@@ -40,7 +40,7 @@ static void make_known(struct thread_end *end)
 	pthread_mutex_unlock(&lock);
 }
 
-bool thread_end_told(struct thread_end *end)
+bool thread_end_register(struct thread_end *end)
 {
 	pthread_once(&once, key_make);
 	if (!__atomic_load_n(&end->known, __ATOMIC_ACQUIRE))

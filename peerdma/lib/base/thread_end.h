@@ -17,6 +17,6 @@ struct thread_end {
  * run more than once in a thread, and in threads that never made this call.  Allocates
  * once in each process, and otherwise only where pthread_setspecific() does.
  */
-bool thread_end_told(struct thread_end *end);
+bool thread_end_register(struct thread_end *end);
 
 #endif

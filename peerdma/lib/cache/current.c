@@ -155,7 +155,7 @@ struct thread_cache *thread_cache_get(struct peerdma_cache *cache)
 	if (tc)
 		return tc;
 	orphans_free();
-	if (!thread_end_told(&end))
+	if (!thread_end_register(&end))
 		return NULL;
 	tc = thread_cache_make(cache);
 	if (!tc)

@@ -100,7 +100,7 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	out->handle = region;
 	if (region->backend == &backend_locked) {
 		out->word = &by_calls;
-	} else if (!region->by_id) {
+	} else if (region->ends != ENDS_UNREPORTED) {
 		/* With several words, check() compares them all. */
 		out->word = region->validity.several ? NULL : region->validity.slot;
 		out->expected = region->validity.generation;
@@ -117,7 +117,7 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
-	bool is = pieces_still(region, addr, length) && pieces_there(region, addr, length);
+	bool is = allocations_valid(region, addr, length) && allocations_present(region, addr, length);
 
 	cancel_back(was);
 	return is;
@@ -126,10 +126,10 @@ static bool __attribute__((noinline)) still(const struct peerdma_region *region,
 /* The MRs end with any allocation of the region.  A get of part of the region does not ask for the others. */
 static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
-	size_t n = region->piece_count;
+	size_t n = region->allocation_count;
 
 	return n > 1 && __atomic_load_n(&region->by_peer, __ATOMIC_ACQUIRE) &&
-	       !(addr < region->pieces[1].addr && addr + length > region->pieces[n - 1].addr);
+	       !(addr < region->allocations[1].addr && addr + length > region->allocations[n - 1].addr);
 }
 
 /*
@@ -141,7 +141,7 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 	const struct peerdma_region *region = cached->registration;
 
 	(void)arg;
-	return !region->by_id ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
+	return region->ends != ENDS_UNREPORTED ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
 }
 
 /* Replaces m, the first allocation of a range, by the last one.  False: not all of the range is memory of that kind. */

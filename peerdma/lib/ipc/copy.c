@@ -44,7 +44,7 @@ static int live(const struct peerdma_ipc_transfer *t)
 {
 	const struct ipc_mapping *m = range_of(t)->mapping;
 
-	return ipc_peer_live(m->peer, m->slot, m->generation);
+	return ipc_exporter_live(m->exporter, m->slot, m->generation);
 }
 
 /* ---- checks ---- */
@@ -188,7 +188,7 @@ static void set_group(struct given *given, const struct peerdma_ipc_transfer *t)
 	given->engines.groups[given->engines.n] = given->group;
 }
 
-static int copy_rows(void *stream, const struct ipc_rows *rows, bool all)
+static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 {
 	const struct ipc_copy *first = rows->first;
 
@@ -196,7 +196,7 @@ static int copy_rows(void *stream, const struct ipc_rows *rows, bool all)
 		return -EOPNOTSUPP;
 	if (rows->to_pitch == first->length && rows->from_pitch == first->length)
 		return ipc_cuda_copy(stream, first->to, first->from, rows->n * first->length);
-	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_rows(stream, rows) : -EOPNOTSUPP;
+	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
 }
 
 /* Copies what is rows; the others stay, in their order. */
@@ -204,12 +204,12 @@ static void take_rows(struct given *given)
 {
 	struct together *g = &given->engines;
 	unsigned int left = 0;
-	struct ipc_rows rows;
+	struct ipc_copy_2d rows;
 
 	for (unsigned int i = 0; i < g->n; i += rows.n) {
 		bool taken;
 
-		rows = ipc_rows(g->copies.copy, g->groups, i, g->n);
+		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
 		taken = !copy_rows(given->stream, &rows, rows.n == g->n);
 		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
 			rows.n--;	/* the last one may be the first of others */
@@ -263,7 +263,7 @@ static bool look(struct given *given, const void *ptr)
 	return true;
 }
 
-/* Most often the next part of one buffer, which nobody frees meanwhile. */
+/* Most often the next part of one buffer, which is not freed meanwhile. */
 static bool on_device(struct given *given, const void *ptr)
 {
 	return (uintptr_t)ptr - given->base < given->length || look(given, ptr);
@@ -283,7 +283,7 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 	int ret = live(t);
 
 	if (ret)
-		return ipc_fail_live(range_of(t)->mapping->peer, ret);
+		return ipc_fail_live(range_of(t)->mapping->exporter, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
 		if (together(given, t)) {
@@ -303,7 +303,7 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct given *given)
 	if (ret)
 		return ret;
 	ret = live(t);
-	return began(t, ret ? ipc_fail_live(range_of(t)->mapping->peer, ret) : 0);
+	return began(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
 }
 
 /* What CUDA copied is complete, or has failed.  Runs in a thread of CUDA's, too. */
@@ -417,7 +417,7 @@ static int polled(struct batch *b)
 	if (!ret)
 		ret = live(t);
 	if (ret && ret != -EIO)
-		ipc_fail_live(range_of(t)->mapping->peer, ret);
+		ipc_fail_live(range_of(t)->mapping->exporter, ret);
 	t->error = began(t, ret);
 	return ret;
 }

@@ -101,7 +101,7 @@ static bool of_pool(uint64_t addr)
 	return cuda && !cuda->pointer_attribute(&pool, ATTRIBUTE_MEMPOOL_HANDLE, addr) && pool;
 }
 
-int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
+static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 {
 	struct peerdma_memory m = { .device = -1 };
 	int error = 0;
@@ -130,13 +130,22 @@ int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer)
 	return 0;
 }
 
-static int offer_vmm(const struct cuda_ipc *cuda, struct ipc_offer *offer)
+static int no_memory_handles(void)
 {
+	return fail(-EOPNOTSUPP, "this libcuda has no cuIpcGetMemHandle()");
+}
+
+static int vmm_offer(const void *ptr, struct ipc_offer *offer)
+{
+	const struct cuda_ipc *cuda = ipc_cuda_api();
 	CUmemGenericAllocationHandle handle;
 	struct cuda_prop prop = { 0 };
 	CUresult r;
 	int fd;
 
+	(void)ptr;
+	if (!cuda)
+		return no_memory_handles();
 	if (!cuda->retain || !cuda->properties || !cuda->to_shareable || !cuda->release)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
 	r = cuda->retain(&handle, (void *)(uintptr_t)offer->base);
@@ -158,16 +167,15 @@ static int offer_vmm(const struct cuda_ipc *cuda, struct ipc_offer *offer)
 	return 0;
 }
 
-int ipc_offer_cuda(struct ipc_offer *offer)
+static int cuda_offer(const void *ptr, struct ipc_offer *offer)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	struct cuda_ipc_handle handle;
 	CUresult r;
 
+	(void)ptr;
 	if (!cuda)
-		return fail(-EOPNOTSUPP, "this libcuda has no cuIpcGetMemHandle()");
-	if (offer->provider == IPC_CUDA_VMM)
-		return offer_vmm(cuda, offer);
+		return no_memory_handles();
 	if (offer->any_user && offer->length < CUDA_BLOCK)
 		return fail(-EOPNOTSUPP, "an allocation of less than 2 MiB shares its block with others of this process, which "
 			    "PEERDMA_IPC_ANY_USER would give to other users, too; allocate 2 MiB or more");
@@ -332,8 +340,9 @@ static int vmm_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda = {
-	.id = IPC_CUDA, .name = "cuda", .context = ipc_cuda_context, .still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
+	.id = IPC_CUDA, .name = "cuda", .cuda = true, .identify = cuda_identify, .offer = cuda_offer, .context = ipc_cuda_context,
+	.still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
 const struct ipc_provider ipc_cuda_vmm = {
-	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .open = vmm_open, .close = vmm_close,
+	.id = IPC_CUDA_VMM, .name = "cuda-vmm", .cuda = true, .offer = vmm_offer, .open = vmm_open, .close = vmm_close,
 };

@@ -12,7 +12,7 @@
 
 struct ipc;
 struct ipc_mapping;
-struct ipc_peer;
+struct ipc_exporter;
 struct ipc_pool;
 
 typedef int CUresult;
@@ -160,7 +160,7 @@ bool ipc_cuda_vmm_reached(const struct ipc_mapping *m, int device);
  * cuda_imports.c.  pools_lock.  The exporter's pool of that number, imported by the descriptor if it is not yet; one user more.
  * Any error of cuMemPoolImportFromShareableHandle(), or CUDA_ERROR_OUT_OF_MEMORY.
  */
-CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t number, int fd, struct ipc_pool **pool);
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd, struct ipc_pool **pool);
 void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool);	/* pools_lock: one user less */
 
 #endif

@@ -134,7 +134,7 @@ int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length)
 	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d", (unsigned long long)length, r) : 0;
 }
 
-int ipc_cuda_rows(void *stream, const struct ipc_rows *rows)
+int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows)
 {
 	const struct ipc_copy *first = rows->first;
 	const struct cuda_2d copy = {

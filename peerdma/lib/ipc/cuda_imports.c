@@ -27,18 +27,18 @@
 #define UNUSED_NS	10000000000ULL
 #define UNUSED_MOST	16	/* in the process: each has a descriptor */
 
-static struct ipc_pool *find(const struct ipc_peer *peer, uint64_t number, const void *handle)
+static struct ipc_pool *find(const struct ipc_exporter *exporter, uint64_t number, const void *handle)
 {
-	struct ipc_pool *p = peer->pools;
+	struct ipc_pool *p = exporter->pools;
 
 	while (p && (handle ? p->handle != handle : p->number != number))
 		p = p->next;
 	return p;
 }
 
-CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t number, int fd, struct ipc_pool **pool)
+CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint64_t number, int fd, struct ipc_pool **pool)
 {
-	struct ipc_pool *p = find(peer, number, NULL), *made = NULL;
+	struct ipc_pool *p = find(exporter, number, NULL), *made = NULL;
 	bool import = !p;
 	void *handle;
 	CUresult r;
@@ -52,7 +52,7 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t numb
 			free(made);
 			return r;
 		}
-		p = find(peer, 0, handle);
+		p = find(exporter, 0, handle);
 	}
 	pthread_mutex_lock(&ipc->lock);
 	if (p) {
@@ -62,9 +62,9 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_peer *peer, uint64_t numb
 		p = made;
 		made = NULL;
 		p->handle = handle;
-		p->next = peer->pools;
-		peer->pools = p;
-		peer->refs++;
+		p->next = exporter->pools;
+		exporter->pools = p;
+		exporter->refs++;
 	}
 	if (import) {
 		p->number = number;
@@ -93,26 +93,26 @@ void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool)
 }
 
 /* lock: one that is not to stay imported. */
-static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_peer **exporter)
+static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_exporter **of)
 {
 	struct ipc_pool *oldest = NULL;
 	unsigned int unused = 0;
 	uint64_t now = 0;
 
-	for (struct ipc_peer *peer = ipc->peers; peer; peer = peer->next) {
-		for (struct ipc_pool *p = peer->pools; p; p = p->next) {
+	for (struct ipc_exporter *exporter = ipc->exporters; exporter; exporter = exporter->next) {
+		for (struct ipc_pool *p = exporter->pools; p; p = p->next) {
 			if (p->users)
 				continue;
 			if (!now)
 				now = now_ns();
-			if (all || now - p->unused_since >= UNUSED_NS || ipc_peer_live(peer, 0, 0) == -EOWNERDEAD) {
-				*exporter = peer;
+			if (all || now - p->unused_since >= UNUSED_NS || ipc_exporter_live(exporter, 0, 0) == -EOWNERDEAD) {
+				*of = exporter;
 				return p;
 			}
 			unused++;
 			if (!oldest || p->unused_since < oldest->unused_since) {
 				oldest = p;
-				*exporter = peer;
+				*of = exporter;
 			}
 		}
 	}
@@ -121,7 +121,7 @@ static struct ipc_pool *due(const struct ipc *ipc, bool all, struct ipc_peer **e
 
 void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 {
-	struct ipc_peer *exporter = NULL;
+	struct ipc_exporter *exporter = NULL;
 	struct ipc_pool *pool, **at;
 	int capture;
 
@@ -138,7 +138,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 			__atomic_fetch_sub(&ipc->pools_unused, 1, __ATOMIC_RELAXED);
 		}
 		pthread_mutex_unlock(&ipc->lock);
-		/* Nobody can do anything about a pool that CUDA does not destroy. */
+		/* A pool that CUDA does not destroy stays: there is no remedy. */
 		for (; pool && pool->imports; pool->imports--)
 			ipc_cuda_api()->pool_destroy(pool->handle);
 		free(pool);
@@ -146,7 +146,7 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all)
 		cuda_capture_return(capture);
 		pthread_mutex_lock(&ipc->lock);
 		if (pool)
-			ipc_peer_put(ipc, exporter, false);
+			ipc_exporter_put(ipc, exporter, false);
 	}
 	if (!all)
 		return;

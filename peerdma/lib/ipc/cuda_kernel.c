@@ -109,7 +109,7 @@ bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, c
 
 	if (!look(r) || !(m->provider->id == IPC_CUDA ? m->context == r->context : ipc_cuda_vmm_reached(m, r->device)))
 		return false;
-	/* Most often the next part of one buffer, which nobody frees meanwhile. */
+	/* Most often the next part of one buffer, which is not freed meanwhile. */
 	if (addr - r->base < r->length)
 		return length <= r->base + r->length - addr;
 	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE || memory.flags & PEERDMA_MEMORY_HSA ||

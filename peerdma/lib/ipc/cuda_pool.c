@@ -50,7 +50,7 @@ static int not_shareable(const struct cuda_ipc *cuda, const struct ipc_offer *of
 		    "cuMemPoolCreate() the handle type CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, or allocate the memory with cuMemAlloc()");
 }
 
-int ipc_offer_pool(struct ipc_offer *offer)
+static int pool_offer(const void *ptr, struct ipc_offer *offer)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
 	struct cuda_pool_pointer data;
@@ -58,6 +58,7 @@ int ipc_offer_pool(struct ipc_offer *offer)
 	CUresult r;
 	int fd;
 
+	(void)ptr;
 	if (!cuda || !cuda->pool_to_shareable || !cuda->pool_export)
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools; allocate it with cuMemAlloc()");
 	if (offer->any_user)
@@ -91,15 +92,15 @@ int ipc_offer_pool(struct ipc_offer *offer)
 /* pools_lock: 0, if memory of that exporter's pools may be imported now: this is live, and all of it that is mapped. */
 static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 {
-	int ret = ipc_peer_live(wanted->peer, wanted->slot, wanted->generation);
+	int ret = ipc_exporter_live(wanted->exporter, wanted->slot, wanted->generation);
 
 	if (ret)
-		return ipc_fail_live(wanted->peer, ret);
-	if (wanted->peer->pools_lost)
+		return ipc_fail_live(wanted->exporter, ret);
+	if (wanted->exporter->pools_lost)
 		return fail(-EIO, "memory of that exporter's pools could not be unmapped: cuMemFree failed");
 	pthread_mutex_lock(&ipc->lock);
 	for (const struct ipc_mapping *m = ipc->mappings; m && !ret; m = m->next) {
-		if (m->pool && m->peer == wanted->peer && !m->gone && ipc_peer_live(m->peer, m->slot, m->generation))
+		if (m->pool && m->exporter == wanted->exporter && !m->gone && ipc_exporter_live(m->exporter, m->slot, m->generation))
 			/* One that is being closed, or has no references, goes: then this is tried again. */
 			ret = m->state == IPC_OPEN && m->refs ? -EADDRINUSE : IPC_LOOK_AGAIN;
 	}
@@ -108,15 +109,15 @@ static int not_now(struct ipc *ipc, const struct ipc_mapping *wanted)
 					"ended; close it first") : ret;
 }
 
-/* pools_lock: what CUDA fails to unmap stays mapped, and nothing here has it any more: so the peer notes it, and stays. */
-static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_peer *peer, CUdeviceptr ptr)
+/* pools_lock: what CUDA fails to unmap stays mapped, and nothing here has it any more: so the exporter notes it, and stays. */
+static CUresult unmap(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_exporter *exporter, CUdeviceptr ptr)
 {
 	CUresult r = cuda->free(ptr);
 
 	pthread_mutex_lock(&ipc->lock);
-	if (r && !peer->pools_lost) {
-		peer->pools_lost = true;
-		peer->refs++;
+	if (r && !exporter->pools_lost) {
+		exporter->pools_lost = true;
+		exporter->refs++;
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	return r;
@@ -133,7 +134,7 @@ static int take(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mapping
 	ipc_cuda_opened(m, ptr);
 	/* What another process says is believed where CUDA says the same, to the last byte. */
 	if (!m->id || !cuda_has_id(ptr + m->length - 1, m->id)) {
-		unmap(ipc, cuda, m->peer, ptr);
+		unmap(ipc, cuda, m->exporter, ptr);
 		return fail(-EIO, "CUDA opened less memory than the exporter said it is; this happens if memory of its pools was imported "
 			    "by the program itself, and freed by the exporter before it was unmapped");
 	}
@@ -163,7 +164,7 @@ static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mappi
 	int ret = 0;
 	CUresult r;
 
-	r = ipc_cuda_pool_get(ipc, m->peer, reply->fd_offset, fd, &pool);
+	r = ipc_cuda_pool_get(ipc, m->exporter, reply->fd_offset, fd, &pool);
 	if (!r) {
 		call = "cuMemPoolSetAccess";
 		r = give_access(pool, device);
@@ -196,8 +197,8 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	int device, ret;
 
 	/* Its own library does not share a pool with other users. */
-	if (m->peer->uid != geteuid())
-		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->peer->uid);
+	if (m->exporter->uid != geteuid())
+		return fail(-EACCES, "user %u exported memory of a pool, which only that user may open", m->exporter->uid);
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
 	if (m->length > LENGTH_MOST)
@@ -227,7 +228,7 @@ static int pool_close(struct ipc_mapping *m)
 	pthread_mutex_lock(&ipc->pools_lock);
 	/* Else another's memory may be there. */
 	if (!m->gone && ipc_cuda_still(m))
-		r = unmap(ipc, cuda, m->peer, (uintptr_t)m->base);
+		r = unmap(ipc, cuda, m->exporter, (uintptr_t)m->base);
 	pthread_mutex_lock(&ipc->lock);
 	m->pool = NULL;
 	pthread_mutex_unlock(&ipc->lock);
@@ -237,5 +238,5 @@ static int pool_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda_pool = {
-	.id = IPC_CUDA_POOL, .name = "cuda-pool", .in_context = true, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
+	.id = IPC_CUDA_POOL, .name = "cuda-pool", .cuda = true, .in_context = true, .offer = pool_offer, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
 };

@@ -75,7 +75,7 @@ static void describe(const struct map *m, struct ipc_offer *offer)
 	offer->device = makedev(m->major, m->minor);
 }
 
-int ipc_identify_host(const void *ptr, struct ipc_offer *offer)
+static int host_identify(const void *ptr, struct ipc_offer *offer)
 {
 	struct map m;
 	int ret = find_map(ptr, &m);
@@ -199,7 +199,7 @@ static int only_owner_writes(int fd, const void *ptr)
 		    "the file with F_SEAL_FUTURE_WRITE or F_SEAL_WRITE", ptr);
 }
 
-int ipc_offer_host(const void *ptr, struct ipc_offer *offer)
+static int host_offer(const void *ptr, struct ipc_offer *offer)
 {
 	struct ipc_offer now = { .fd = -1 };
 	struct map m;
@@ -248,9 +248,9 @@ static int host_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 	int ret;
 
 	/* A stranger could cut it while it is used here, and an access would raise SIGBUS. */
-	if (fd >= 0 && m->peer->uid != geteuid() && !cannot_shrink(fd))
+	if (fd >= 0 && m->exporter->uid != geteuid() && !cannot_shrink(fd))
 		return fail(-EACCES, "user %u could shorten the file behind the memory while it is used; let the exporter allocate it "
-			    "with peerdma_ipc_alloc()", m->peer->uid);
+			    "with peerdma_ipc_alloc()", m->exporter->uid);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || reply->fd_offset + m->length < m->length ||
 	    (uint64_t)st.st_size < reply->fd_offset + m->length)
 		return fail(-ESTALE, "the file behind the memory is shorter than the memory: it was cut after it was exported");
@@ -272,4 +272,6 @@ static int host_close(struct ipc_mapping *m)
 	return ret ? fail(-EIO, "munmap: %s", strerror(-ret)) : 0;
 }
 
-const struct ipc_provider ipc_host = { .id = IPC_HOST, .name = "host", .open = host_open, .close = host_close };
+const struct ipc_provider ipc_host = {
+	.id = IPC_HOST, .name = "host", .identify = host_identify, .offer = host_offer, .open = host_open, .close = host_close,
+};

@@ -78,7 +78,7 @@ static bool info_of(const struct hsa_ipc *hsa, const void *ptr, struct hsa_info 
 	return info->type == HSA_POINTER_HSA || info->type == HSA_POINTER_IPC;
 }
 
-int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer)
+static int hsa_identify(const void *ptr, struct ipc_offer *offer)
 {
 	const struct hsa_ipc *hsa = ipc_hsa_api();
 	uint32_t bdf = 0, domain = 0, device = 0;
@@ -97,10 +97,13 @@ int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer)
 	return 0;
 }
 
-int ipc_offer_hsa(struct ipc_offer *offer)
+static int hsa_offer(const void *ptr, struct ipc_offer *offer)
 {
 	struct hsa_ipc_bytes handle;
-	int r = ipc_hsa_api()->create((void *)(uintptr_t)offer->base, offer->length, &handle);
+	int r;
+
+	(void)ptr;
+	r = ipc_hsa_api()->create((void *)(uintptr_t)offer->base, offer->length, &handle);
 
 	if (r)
 		return ipc_hsa_failed("hsa_amd_ipc_memory_create", r);
@@ -144,4 +147,6 @@ int ipc_hsa_copy(void *to, const void *from, uint64_t length)
 	return r ? fail(-EIO, "hsa_memory_copy of %llu bytes failed with HSA status 0x%x", (unsigned long long)length, r) : 0;
 }
 
-const struct ipc_provider ipc_hsa = { .id = IPC_HSA, .name = "hsa", .open = hsa_open, .close = hsa_close };
+const struct ipc_provider ipc_hsa = {
+	.id = IPC_HSA, .name = "hsa", .identify = hsa_identify, .offer = hsa_offer, .open = hsa_open, .close = hsa_close,
+};

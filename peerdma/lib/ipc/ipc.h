@@ -5,21 +5,23 @@
  *	copy.c			copies
  *	stream.c  signal.c	signals
  *	open.c			what this process has opened
- *	export.c		what it exports
- *	ranges.c		where that is, in the order of addresses
+ *	export.c  blocks.c	what it exports; memory of peerdma_ipc_alloc()
+ *	shared_page.c		what is needed before an export: pages for importers, records, threads
+ *	server.c		the exporter's answers, in a thread
+ *	frees.c			ends exports of memory that is freed
  *	provider.c		which provider's memory it is: host.c, cuda.c, cuda_pool.c, hsa.c
- *	cuda_imports.c		pools that it has imported
- *	peer.c			an exporter, as its importers see it
- *	link.c			its connections to an exporter, for signals
- *	ask.c			an importer's request to an exporter
- *	serve.c			the exporter's answers, in a thread
- *	home.c			what an exporter shares with its importers
+ *	cuda_imports.c		pools that this process has imported
+ *	exporter.c		an exporter, as its importers see it
+ *	link.c			an importer's connections to an exporter, for signals
+ *	client.c		an importer's request to an exporter
+ *	records.c		records of exports, and their slots, which importers read
+ *	ranges.c		where exported memory is, in the order of addresses
  *	state.c			the process's one struct ipc, and forks
- *	handle.c  message.c  file.c  apart.c
+ *	handle.c  message.c  file.c  async_close.c
  *
- * One lock for data, ipc->lock.  It guards everything in struct ipc, in records, peers, mappings and
+ * One lock for data, ipc->lock.  It guards everything in struct ipc, in records, exporters, mappings and
  * signals that is not marked "atomic" or "fixed".  It is not held across a call of a
- * provider, nor while another process is waited for.  Frees (export.c) take no lock.
+ * provider, nor while another process is waited for.  Frees (frees.c) take no lock.
  * cuda_pool.c and cuda_imports.c have one of their own for CUDA's calls, ipc->pools_lock, which is taken before ipc->lock.
  */
 #ifndef IPC_INT_H
@@ -35,7 +37,7 @@
 #include "ranges.h"
 
 #define IPC_SLOTS	65536
-#define IPC_LINES	16384
+#define IPC_ARENA_SIGNALS	16384
 
 /* ---- What processes share ---- */
 
@@ -44,8 +46,8 @@
  * thread holds for as long as the process lives: the kernel sets FUTEX_OWNER_DIED in it when that
  * thread ends, however it ends, before the process's memory or a descriptor of it goes away.
  */
-#define IPC_HOME_MAGIC "pdmahome"
-struct ipc_home {
+#define IPC_PAGE_MAGIC "pdmahome"
+struct ipc_page {
 	uint8_t magic[8];
 	uint32_t slots;
 	uint32_t reserved[13];
@@ -55,13 +57,13 @@ struct ipc_home {
 };
 
 /* A signal; all sides write it. */
-struct ipc_line {
+struct ipc_shared_signal {
 	uint64_t value;
 	/*
 	 * Waiters sleep on this word.  The lowest bit, IPC_SLEEPS, is set by a waiter that is about to
 	 * sleep.  The rest counts changes of the value: a setter adds IPC_CHANGE after each, and clears
 	 * IPC_SLEEPS in the same step.  If it cleared the bit in a second step, another waiter might
-	 * have set it in between, and nobody would wake that one.
+	 * have set it in between, and no setter would wake that one.
 	 */
 	uint32_t changes;
 #define IPC_SLEEPS	1U
@@ -109,7 +111,7 @@ struct ipc_record {
 	enum ipc_what what;		/* from here on cleared when it is used again */
 	bool used;			/* not in the free list */
 	uint64_t generation;		/* that it was published with; a free may have changed that of the slot since */
-	bool making;			/* live for frees, and the rest is not there yet */
+	bool pending;			/* live for frees, and the rest is not there yet */
 	bool ranged;			/* it is in ipc->ranges */
 	unsigned int count;		/* exports less unexports */
 	uint32_t flags;
@@ -117,8 +119,8 @@ struct ipc_record {
 	struct ipc_offer offer;
 	struct own_fd file;		/* offer.fd */
 	struct ipc_exported_pool *pool;	/* NULL: no memory of one */
-	struct ipc_line *line;		/* of a signal */
-	uint32_t line_number;		/* in the arena; IPC_LINES: it has a file of its own */
+	struct ipc_shared_signal *shared;		/* of a signal */
+	uint32_t arena_number;		/* in the arena; IPC_ARENA_SIGNALS: it has a file of its own */
 	unsigned int openers;		/* opens of the signal by other processes, and one of this one until its close is through */
 	uint32_t deaths;		/* of those that ended with it open, not reported yet */
 	uint32_t next;			/* in the free list */
@@ -127,22 +129,22 @@ struct ipc_record {
 /* ---- The importer ---- */
 
 /* Another process, as seen by its importers. */
-struct ipc_peer {
-	struct ipc_peer *next;
-	struct ipc_id process, boot;	/* fixed, as uid, pid, home */
+struct ipc_exporter {
+	struct ipc_exporter *next;
+	struct ipc_id process, boot;	/* fixed, as uid, pid, page */
 	uint32_t pid, uid;
 	unsigned int refs;
-	const struct ipc_home *home;
-	struct ipc_line *arena;		/* NULL: no signal of it was opened yet */
+	const struct ipc_page *page;
+	struct ipc_shared_signal *arena;		/* NULL: no signal of it was opened yet */
 	bool arena_registered;		/* with CUDA */
 	bool pools_lost;		/* memory of its pools is mapped that cuMemFree() did not unmap; written with both locks held */
 	struct ipc_pool *pools;		/* imported; written with both locks held */
 	struct ipc_link *links;		/* to it, for signals */
 };
 
-/* A pool of an exporter's, that this process has imported: cuda_imports.c.  Keeps a reference of the peer. */
+/* A pool of an exporter's, that this process has imported: cuda_imports.c.  Keeps a reference of the exporter. */
 struct ipc_pool {
-	struct ipc_pool *next;		/* of the peer */
+	struct ipc_pool *next;		/* of the exporter */
 	uint64_t number;		/* the exporter's for it: pools_lock, as the next three */
 	void *handle;			/* CUDA's, here */
 	unsigned int imports;		/* of that handle */
@@ -153,7 +155,7 @@ struct ipc_pool {
 
 /* A connection to an exporter, that keeps signals open there: link.c. */
 struct ipc_link {
-	struct ipc_link *next;		/* of the peer */
+	struct ipc_link *next;		/* of the exporter */
 	struct own_fd conn;		/* none: not connected yet */
 	uint32_t uid;			/* the exporter's */
 	unsigned int asked;		/* opens in its life, at most IPC_OPENS */
@@ -163,7 +165,7 @@ struct ipc_link {
 
 struct ipc_mapping {
 	struct ipc_mapping *next;	/* the last used first */
-	struct ipc_peer *peer;		/* fixed from here on */
+	struct ipc_exporter *exporter;		/* fixed from here on */
 	uint32_t slot;
 	uint64_t generation;
 	uint8_t key[IPC_KEY];
@@ -197,6 +199,14 @@ struct ipc_range {
 struct ipc_provider {
 	enum ipc_provider_id id;
 	const char *name;
+	bool cuda;		/* its memory is CUDA's */
+	/*
+	 * What memory is at ptr: fills in provider, base, length, id, pci; -ENOENT: not this provider's, no text.  NULL: another
+	 * one's finds it.  0 or -errno with text.
+	 */
+	int (*identify)(const void *ptr, struct ipc_offer *offer);
+	/* Makes the rest of the offer.  0 or -errno with text. */
+	int (*offer)(const void *ptr, struct ipc_offer *offer);
 	/* The context that memory opened now belongs to: 0, or -errno with text.  NULL: it is the process's. */
 	int (*context)(uint64_t *context);
 	bool in_context;	/* such memory is unmapped only where some context is current, whichever it is */
@@ -226,9 +236,9 @@ struct ipc {
 	bool boot_known;
 	struct ipc_id boot;		/* of the machine's kernel */
 
-	/* The exporter: home.c, export.c.  NULL until something is exported. */
-	struct ipc_home *home;		/* atomic */
-	bool home_opens;		/* a thread is at it */
+	/* The exporter: records.c, export.c.  NULL until something is exported. */
+	struct ipc_page *page;		/* atomic */
+	bool page_opening;		/* a thread is at it */
 	struct ipc_record *records;	/* IPC_SLOTS */
 	uint32_t high, free;		/* records from `high` on were never used; free: a list, IPC_SLOTS ends it */
 	uint32_t todo[IPC_TODOS];	/* atomic: lists of records, by number + 1 */
@@ -236,17 +246,17 @@ struct ipc {
 	struct ipc_exported_pool *pools;
 	struct ipc_id self;
 	uint32_t uid;			/* that listens */
-	struct own_fd home_file, arena_file, listener;
-	bool attended;			/* the thread is there that does what is in todo[] */
+	struct own_fd page_file, arena_file, listener;
+	bool reaper_started;			/* the thread is there that does what is in todo[] */
 	uint32_t todos;			/* atomic: futex of that thread */
-	struct ipc_line *arena;
+	struct ipc_shared_signal *arena;
 	bool arena_registered;
-	uint64_t lines_taken[IPC_LINES / 64];
+	uint64_t arena_taken[IPC_ARENA_SIGNALS / 64];
 	bool watched[2];		/* frees of host memory, of device memory */
 	struct ipc_block *blocks;	/* of peerdma_ipc_alloc() */
 
 	/* The importer: open.c. */
-	struct ipc_peer *peers;
+	struct ipc_exporter *exporters;
 	struct ipc_mapping *mappings;
 	struct ipc_range *buckets[IPC_BUCKETS];
 	uint64_t sweeps;
@@ -271,9 +281,9 @@ void ipc_hang_up(struct own_fd *f, uint32_t uid);	/* the same; what waits in it 
 int ipc_random(void *bytes, size_t size);	/* 0, or -EIO with text */
 int ipc_boot(struct ipc *ipc, struct ipc_id *boot);	/* no lock.  0, or -errno with text */
 
-/* apart.c: closes what another process sent; whatever it is, the caller does not wait for it. */
-void ipc_close_apart(const int *fds, unsigned int n);
-unsigned int ipc_closing_apart(void);	/* threads that wait for a close */
+/* async_close.c: closes what another process sent; whatever it is, the caller does not wait for it. */
+void ipc_close_async(const int *fds, unsigned int n);
+unsigned int ipc_closes_pending(void);	/* threads that wait for a close */
 
 /* file.c: a sealed file in memory, mapped: 0 or -errno with text.  fixed: it can be written through `addr` only. */
 int ipc_file_make(const char *name, size_t size, bool fixed, int *fd, void **addr);
@@ -289,8 +299,10 @@ void ipc_not_inherited(int fd);
 /* Maps what another process sent, if it has that size and cannot shrink. */
 int ipc_file_map(int fd, size_t size, bool write, void **addr);
 
-/* home.c.  All with the lock.  0 or -errno with text; it may give up the lock meanwhile. */
-int ipc_home_open(struct ipc *ipc);
+/* shared_page.c.  lock, which it gives up meanwhile.  0 or -errno with text. */
+int ipc_page_open(struct ipc *ipc);
+
+/* records.c.  All with the lock. */
 /* No lock, and no descriptor: the program may have closed them all.  The thread that does what is in todo[] goes on. */
 void ipc_wake(struct ipc *ipc);
 /* A record with a key, which is live from ipc_record_publish() on. */
@@ -309,24 +321,32 @@ void ipc_reap_one(struct ipc *ipc, uint32_t slot);
 void ipc_reap(struct ipc *ipc);
 /* One opener less of a signal. */
 void ipc_record_left(struct ipc *ipc, uint32_t slot);
-/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
-void ipc_recheck(struct ipc *ipc);
 static inline uint64_t ipc_generation(const struct ipc *ipc, uint32_t slot)
 {
-	return __atomic_load_n(&ipc->home->slot[slot], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&ipc->page->slot[slot], __ATOMIC_ACQUIRE);
 }
 /* After a change of the value, or of what a waiter must see. */
-void ipc_line_changed(struct ipc_line *line);
+void ipc_signal_changed(struct ipc_shared_signal *shared);
 
-/* serve.c: 0 or -errno with text; returns when the thread holds home->alive. */
-int ipc_serve(struct ipc *ipc);
+/* frees.c: frees of that kind of memory are seen from here on.  0, or -EOPNOTSUPP or -ENOMEM with text. */
+int ipc_watch_frees(struct ipc *ipc, bool device);
+/* No lock; by the thread that does what is in todo[]: looks at host memory whose free has passed, and ends what is gone. */
+void ipc_recheck(struct ipc *ipc);
+
+/* blocks.c: lock.  The block that has this address. */
+bool ipc_block_at(const struct ipc *ipc, uint64_t addr, uint64_t *base, uint64_t *length);
+/* The descriptor of a block, which stays its own; NULL: there is no such block. */
+const struct own_fd *ipc_block_file(const struct ipc *ipc, uint64_t base);
+
+/* server.c: 0 or -errno with text; returns when the thread holds page->alive. */
+int ipc_server_start(struct ipc *ipc);
 
 /*
- * ask.c: sends the request to the process that `name` names, and awaits the answer.  *conn: a
+ * client.c: sends the request to the process that `name` names, and awaits the answer.  *conn: a
  * connection that is there; or none: it is made, and is the caller's, also after an error that
  * came later.  fds: the caller's, -1 where none came.  open: the number of a signal's open there.
  */
-int ipc_ask(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
+int ipc_request(const struct ipc_name *name, enum ipc_op op, unsigned int open, struct ipc_reply *reply, int fds[IPC_FDS],
 	    struct own_fd *conn);
 /*
  * A provider failed with `error` and its text. The exporter was asked once more, in that attempt, and answered `ret`: what it
@@ -336,15 +356,15 @@ int ipc_ended(uint32_t attempt, int ret, int error);
 /* Closes what came with an answer: after unlocking. */
 void ipc_close_fds(const struct ipc_name *name, int fds[IPC_FDS]);
 
-/* link.c.  lock: one that can open one more, of a peer that may be NULL; busy until ipc_link_keep() or _drop().  NULL: -ENOMEM, with text. */
-struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int *number);
-/* lock: the answer was read.  The link is the peer's. */
-void ipc_link_keep(struct ipc_peer *peer, struct ipc_link *link);
+/* link.c.  lock: one that can open one more, of a exporter that may be NULL; busy until ipc_link_keep() or _drop().  NULL: -ENOMEM, with text. */
+struct ipc_link *ipc_link_get(struct ipc_exporter *exporter, uint32_t uid, unsigned int *number);
+/* lock: the answer was read.  The link is the exporter's. */
+void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link);
 /*
  * lock, which it gives up meanwhile: one open less on it; the last ends the connection.  failed: an
  * answer may come yet, so nothing is asked on it any more.
  */
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer, unsigned int number, bool failed);
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed);
 
 /* provider.c: what memory is at ptr: provider, base, length, id, pci.  0 or -errno with text. */
 int ipc_identify(const void *ptr, struct ipc_offer *offer);
@@ -354,15 +374,11 @@ const struct ipc_provider *ipc_provider(uint32_t id);
 /* The mapping's provider's calls. */
 int ipc_provider_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd);
 int ipc_provider_close(struct ipc_mapping *m);
-bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b);
-/* host.c, cuda.c, hsa.c: -ENOENT: not its memory, no text. */
-int ipc_identify_host(const void *ptr, struct ipc_offer *offer);	/* -errno with text */
-int ipc_identify_cuda(const void *ptr, struct ipc_offer *offer);
-int ipc_identify_hsa(const void *ptr, struct ipc_offer *offer);
-int ipc_offer_host(const void *ptr, struct ipc_offer *offer);
-int ipc_offer_cuda(struct ipc_offer *offer);
-int ipc_offer_pool(struct ipc_offer *offer);
-int ipc_offer_hsa(struct ipc_offer *offer);
+static inline bool ipc_same_memory(const struct ipc_offer *a, const struct ipc_offer *b)
+{
+	return a->provider == b->provider && a->base == b->base && a->length == b->length && a->id == b->id && a->device == b->device &&
+	       a->fd_offset == b->fd_offset;
+}
 #define IPC_COPIES 128
 struct ipc_copy {
 	uint64_t to, from, length;
@@ -370,20 +386,20 @@ struct ipc_copy {
 struct ipc_copies {
 	struct ipc_copy copy[IPC_COPIES];
 };
-/* rows.c: copies of one length, each as far from the one before as that one was from its own. */
-struct ipc_rows {
+/* copy_2d.c: copies of one length, each as far from the one before as that one was from its own. */
+struct ipc_copy_2d {
 	const struct ipc_copy *first;		/* the one at the lowest addresses */
 	unsigned int n;
 	uint64_t to_pitch, from_pitch;		/* bytes from a row to the next */
 };
 /* The rows that copy[begin] begins, at least 1 of them.  Only copies of the same group share rows. */
-struct ipc_rows ipc_rows(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end);
+struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups, unsigned int begin, unsigned int end);
 /* cuda_copy.c: copies of the current context, on a stream.  0 or -errno with text. */
 int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
 int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length);
 /* Several of GPU memory by one call, in no order.  -EOPNOTSUPP: there is no such call; -EIO: some of them may be on their way. */
-int ipc_cuda_rows(void *stream, const struct ipc_rows *rows);
+int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows);
 int ipc_cuda_batch(void *stream, const struct ipc_copies *copies, unsigned int n);
 int ipc_cuda_wait(void *stream);
 /* The kernel of this stream's context, for ipc_cuda_kernel(), compiled once; NULL: the GPU, or libcuda, runs none. */
@@ -437,16 +453,16 @@ uint64_t ipc_hsa_signal_get(uint64_t handle);
 void ipc_hsa_signal_set(uint64_t handle, uint64_t value);
 void ipc_hsa_signal_add(uint64_t handle, uint64_t value);
 
-/* peer.c.  lock.  The caller's reference; NULL: this process has nothing open of it. */
-struct ipc_peer *ipc_peer_find(struct ipc *ipc, const struct ipc_id *process);
+/* exporter.c.  lock.  The caller's reference; NULL: this process has nothing open of it. */
+struct ipc_exporter *ipc_exporter_find(struct ipc *ipc, const struct ipc_id *process);
 /* lock.  Of the descriptor that came with a reply, or the one that is there: 0 or -errno with text. */
-int ipc_peer_get(struct ipc *ipc, const struct ipc_name *name, int home_fd, struct ipc_peer **peer);
+int ipc_exporter_get(struct ipc *ipc, const struct ipc_name *name, int page_fd, struct ipc_exporter **exporter);
 /* lock, which it gives up meanwhile.  callback: of CUDA's: what CUDA has to be told stays for a later call. */
-void ipc_peer_put(struct ipc *ipc, struct ipc_peer *peer, bool callback);
-void ipc_peers_end(struct ipc *ipc, bool callback);	/* the same: all without references */
+void ipc_exporter_put(struct ipc *ipc, struct ipc_exporter *exporter, bool callback);
+void ipc_exporters_end(struct ipc *ipc, bool callback);	/* the same: all without references */
 /* 0, -EOWNERDEAD or -ESTALE: what was opened there.  No lock. */
-int ipc_peer_live(const struct ipc_peer *peer, uint32_t slot, uint64_t generation);
-int ipc_fail_live(const struct ipc_peer *peer, int error);	/* the text for that; error */
+int ipc_exporter_live(const struct ipc_exporter *exporter, uint32_t slot, uint64_t generation);
+int ipc_fail_live(const struct ipc_exporter *exporter, int error);	/* the text for that; error */
 /* Whether this process may ask for it: another process of this boot.  0 or -errno with text. */
 int ipc_name_check(struct ipc *ipc, const struct ipc_name *name);
 

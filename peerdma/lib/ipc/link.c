@@ -13,11 +13,11 @@
 
 #include "ipc.h"
 
-struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int *number)
+struct ipc_link *ipc_link_get(struct ipc_exporter *exporter, uint32_t uid, unsigned int *number)
 {
 	struct ipc_link *link;
 
-	for (link = peer ? peer->links : NULL; link; link = link->next) {
+	for (link = exporter ? exporter->links : NULL; link; link = link->next) {
 		if (!link->busy && link->asked < IPC_OPENS && own_fd_still(&link->conn))
 			break;
 	}
@@ -36,16 +36,16 @@ struct ipc_link *ipc_link_get(struct ipc_peer *peer, uint32_t uid, unsigned int 
 	return link;
 }
 
-void ipc_link_keep(struct ipc_peer *peer, struct ipc_link *link)
+void ipc_link_keep(struct ipc_exporter *exporter, struct ipc_link *link)
 {
 	link->busy = false;
 	if (link->asked > 1)
 		return;
-	link->next = peer->links;
-	peer->links = link;
+	link->next = exporter->links;
+	exporter->links = link;
 }
 
-void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer, unsigned int number, bool failed)
+void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_exporter *exporter, unsigned int number, bool failed)
 {
 	struct ipc_request q = { .magic = IPC_MESSAGE_MAGIC, .op = IPC_OP_CLOSE_SIGNAL, .open = number };
 	struct ipc_link **at;
@@ -58,7 +58,7 @@ void ipc_link_drop(struct ipc *ipc, struct ipc_link *link, struct ipc_peer *peer
 	link->busy = link->busy && !failed;
 	if (--link->open)
 		return;
-	for (at = peer ? &peer->links : NULL; at && *at && *at != link; at = &(*at)->next)
+	for (at = exporter ? &exporter->links : NULL; at && *at && *at != link; at = &(*at)->next)
 		;
 	if (at && *at)
 		*at = link->next;

@@ -67,7 +67,7 @@ static bool take_fds(struct msghdr *msg, int *fds, unsigned int n)
 		}
 	}
 	if (more)
-		ipc_close_apart(unwanted, more);
+		ipc_close_async(unwanted, more);
 	return more;
 }
 
@@ -102,7 +102,7 @@ int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, 
 		return (int)ret;
 	for (unsigned int i = 0; i < n; i++) {
 		if (fds[i] >= 0)
-			ipc_close_apart(&fds[i], 1);
+			ipc_close_async(&fds[i], 1);
 		fds[i] = -1;
 	}
 	/* Where this process may have no more descriptors the kernel drops them. */

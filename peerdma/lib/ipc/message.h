@@ -14,7 +14,7 @@
 #include "handle.h"
 
 #define IPC_MESSAGE_MAGIC 0x32637069	/* changes with the format */
-#define IPC_FDS 2			/* home, and the memory's or the signal's file */
+#define IPC_FDS 2			/* page, and the memory's or the signal's file */
 
 /*
  * Signals that a connection opens in its life.  With their closes these are fewer messages than a
@@ -37,7 +37,7 @@ struct ipc_reply {
 	uint32_t magic;
 	int32_t error;			/* 0 or -errno; then nothing else is set */
 	uint32_t provider;		/* enum ipc_provider_id */
-	uint32_t line;			/* of a signal; IPC_LINES: the first of a file of its own */
+	uint32_t arena_number;			/* of a signal; IPC_ARENA_SIGNALS: the first of a file of its own */
 	uint64_t base, length;		/* of the allocation in the exporter */
 	uint64_t fd_offset;		/* of CUDA's pools: the pool's number */
 	uint8_t blob[64];

@@ -20,7 +20,7 @@
 
 static bool live(const struct ipc_mapping *m)
 {
-	return !m->gone && !ipc_peer_live(m->peer, m->slot, m->generation);
+	return !m->gone && !ipc_exporter_live(m->exporter, m->slot, m->generation);
 }
 
 static struct ipc_range **bucket(struct ipc *ipc, const struct ipc_name *name)
@@ -40,7 +40,7 @@ static struct ipc_mapping *find_mapping(struct ipc *ipc, const struct ipc_name *
 	for (struct ipc_mapping *m = ipc->mappings; m; m = m->next) {
 		if (m->slot == name->slot && m->generation == name->generation && !m->gone &&
 		    (m->state == IPC_OPENING || !m->provider->context || m->context == context) &&
-		    !memcmp(&m->peer->process, &name->process, sizeof(name->process)))
+		    !memcmp(&m->exporter->process, &name->process, sizeof(name->process)))
 			return m;
 	}
 	return NULL;
@@ -55,7 +55,7 @@ static struct ipc_range *find_range(struct ipc *ipc, const struct ipc_name *name
 		if (m->generation == name->generation && m->slot == name->slot && r->offset == name->offset &&
 		    r->memory.length == name->length && m->state == IPC_OPEN && !m->gone &&
 		    (context == UINT64_MAX || !m->provider->context || m->context == context) &&
-		    !memcmp(&m->peer->process, &name->process, sizeof(name->process)))
+		    !memcmp(&m->exporter->process, &name->process, sizeof(name->process)))
 			return r;
 	}
 	return NULL;
@@ -80,8 +80,8 @@ static struct ipc_range *range_make(struct ipc *ipc, struct ipc_mapping *m, cons
 	if (!r)
 		return NULL;
 	r->memory = (struct peerdma_ipc_memory) {
-		.ptr = m->base + name->offset, .length = name->length, .slot = &m->peer->home->slot[m->slot],
-		.generation = m->generation, .exporter = &m->peer->home->alive,
+		.ptr = m->base + name->offset, .length = name->length, .slot = &m->exporter->page->slot[m->slot],
+		.generation = m->generation, .exporter = &m->exporter->page->alive,
 	};
 	r->ipc = ipc;
 	r->mapping = m;
@@ -101,7 +101,7 @@ static void range_free(struct ipc *ipc, struct ipc_range *r)
 {
 	struct ipc_mapping *m = r->mapping;
 	const struct ipc_name name = {
-		.process = m->peer->process, .slot = m->slot, .generation = m->generation, .offset = r->offset, .length = r->memory.length,
+		.process = m->exporter->process, .slot = m->slot, .generation = m->generation, .offset = r->offset, .length = r->memory.length,
 	};
 	struct ipc_range **at;
 
@@ -139,7 +139,7 @@ static int unmap(struct ipc *ipc, struct ipc_mapping *m)
 	ret = ipc_provider_close(m);
 	pthread_mutex_lock(&ipc->lock);
 	unlink_mapping(ipc, m);
-	ipc_peer_put(ipc, m->peer, false);
+	ipc_exporter_put(ipc, m->exporter, false);
 	free(m);
 	__atomic_fetch_sub(&ipc->counters.imports, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&ipc->settled);
@@ -225,13 +225,13 @@ static uint64_t context_now(void)
 /* ---- opening ---- */
 
 /* lock: a mapping that is being opened, and can be found and waited for. */
-static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_peer *peer)
+static struct ipc_mapping *mapping_begin(struct ipc *ipc, const struct ipc_name *name, struct ipc_exporter *exporter)
 {
 	struct ipc_mapping *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
-	m->peer = peer;
+	m->exporter = exporter;
 	m->slot = name->slot;
 	m->generation = name->generation;
 	memcpy(m->key, name->key, IPC_KEY);
@@ -264,12 +264,12 @@ static int map_reply(struct ipc_mapping *m, const struct ipc_name *name, const s
 	}
 	ret = ipc_provider_open(m, reply, fd);
 	/* It may have ended since the exporter answered, which is why a provider fails, too: it is as if it had been before. */
-	live = ipc_peer_live(m->peer, m->slot, m->generation);
+	live = ipc_exporter_live(m->exporter, m->slot, m->generation);
 	if (!live)
 		return ret;
 	if (!ret)
 		ipc_provider_close(m);
-	return ipc_fail_live(m->peer, live);
+	return ipc_fail_live(m->exporter, live);
 }
 
 /*
@@ -284,7 +284,7 @@ static int why_failed(const struct ipc_name *name, int error)
 	struct ipc_reply reply;
 	int fds[IPC_FDS], ret;
 
-	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
+	ret = ipc_request(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
 	ipc_hang_up(&conn, name->uid);
 	ipc_close_fds(name, fds);
 	return ipc_ended(was, ret, error);
@@ -309,11 +309,11 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 	struct own_fd conn = OWN_FD_NONE;
 	int fds[IPC_FDS], ret;
 	struct ipc_mapping *m = NULL;
-	struct ipc_peer *peer;
+	struct ipc_exporter *exporter;
 	struct ipc_reply reply;
 
 	pthread_mutex_unlock(&ipc->lock);
-	ret = ipc_ask(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
+	ret = ipc_request(name, IPC_OP_MEMORY, 0, &reply, fds, &conn);
 	ipc_hang_up(&conn, name->uid);
 	pthread_mutex_lock(&ipc->lock);
 	if (ret)
@@ -323,12 +323,12 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 		ret = IPC_LOOK_AGAIN;
 		goto out;
 	}
-	ret = ipc_peer_get(ipc, name, fds[0], &peer);
+	ret = ipc_exporter_get(ipc, name, fds[0], &exporter);
 	if (ret)
 		goto out;
-	m = mapping_begin(ipc, name, peer);
+	m = mapping_begin(ipc, name, exporter);
 	if (!m) {
-		ipc_peer_put(ipc, peer, false);
+		ipc_exporter_put(ipc, exporter, false);
 		ret = fail(-ENOMEM, "%s", error_words(-ENOMEM));
 		goto out;
 	}
@@ -348,7 +348,7 @@ static int open_new(struct ipc *ipc, const struct ipc_name *name, uint64_t conte
 		}
 	} else {
 		unlink_mapping(ipc, m);
-		ipc_peer_put(ipc, m->peer, false);
+		ipc_exporter_put(ipc, m->exporter, false);
 		free(m);
 	}
 	pthread_cond_broadcast(&ipc->settled);
@@ -381,15 +381,15 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 		cancel_safe_wait(&ipc->settled, &ipc->lock);
 		return IPC_LOOK_AGAIN;
 	}
-	if (memcmp(&m->peer->boot, &name->boot, sizeof(name->boot)))
+	if (memcmp(&m->exporter->boot, &name->boot, sizeof(name->boot)))
 		return fail(-EREMOTE, "the handle was made on another machine, or before this one was last booted");
-	if (m->peer->uid != name->uid)
-		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", m->peer->uid, name->uid);
-	ret = ipc_key_equal(m->key, name->key) ? ipc_peer_live(m->peer, m->slot, m->generation) : -EKEYREJECTED;
+	if (m->exporter->uid != name->uid)
+		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", m->exporter->uid, name->uid);
+	ret = ipc_key_equal(m->key, name->key) ? ipc_exporter_live(m->exporter, m->slot, m->generation) : -EKEYREJECTED;
 	if (ret == -EKEYREJECTED)
 		return fail(ret, "the key in the handle is not that of this memory; get the handle from the exporter");
 	if (ret)
-		return ipc_fail_live(m->peer, ret);
+		return ipc_fail_live(m->exporter, ret);
 	if (name->offset + name->length > m->length)
 		return fail(-EINVAL, "the handle was altered on its way: its range passes the end of the allocation, %llu bytes",
 			    (unsigned long long)m->length);
@@ -568,7 +568,7 @@ static int trim(const char *call, bool pools)
 			   "current one was destroyed; call cuCtxSetCurrent() first");
 	if (pools && context)
 		ipc_cuda_pools_end(ipc, true);
-	ipc_peers_end(ipc, false);
+	ipc_exporters_end(ipc, false);
 	pthread_mutex_unlock(&ipc->lock);
 	attempt_end(texts, ret);
 	cancel_back(was);
@@ -608,8 +608,8 @@ EXPORT int peerdma_ipc_query(const void *ptr, struct peerdma_ipc_info *info)
 				continue;
 			found = true;
 			i.live = live(m);
-			i.pid = (int32_t)m->peer->pid;
-			i.uid = m->peer->uid;
+			i.pid = (int32_t)m->exporter->pid;
+			i.uid = m->exporter->uid;
 			i.base = (uintptr_t)m->base;
 			i.length = m->length;
 			i.offset = p - i.base;

@@ -6,7 +6,7 @@
  * same. A setter changes the value; then it counts the change and clears the bit in one step, and if the bit was set, wakes
  * the waiters. So the waiter sees the new value, or the setter sees the bit.
  *
- * A creator learns of an importer's end by the connection that the creator's thread has (serve.c). An importer learns of
+ * A creator learns of an importer's end by the connection that the creator's thread has (server.c). An importer learns of
  * the creator's end by the creator's `alive` word, for which it waits together with the value. The kernel wakes only one
  * waiter of that word; this one wakes the others.
  *
@@ -44,20 +44,20 @@ struct waitv {			/* struct futex_waitv of newer headers */
 
 /* ---- making ---- */
 
-/* lock: a line in the arena; IPC_LINES: all are taken. */
+/* lock: a line in the arena; IPC_ARENA_SIGNALS: all are taken. */
 static uint32_t line_take(struct ipc *ipc)
 {
-	for (uint32_t i = 0; i < IPC_LINES / 64; i++) {
-		uint64_t free = ~ipc->lines_taken[i];
+	for (uint32_t i = 0; i < IPC_ARENA_SIGNALS / 64; i++) {
+		uint64_t free = ~ipc->arena_taken[i];
 
 		if (free) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(free);
 
-			ipc->lines_taken[i] |= 1ULL << bit;
+			ipc->arena_taken[i] |= 1ULL << bit;
 			return i * 64 + bit;
 		}
 	}
-	return IPC_LINES;
+	return IPC_ARENA_SIGNALS;
 }
 
 /* lock: the value's place. */
@@ -67,24 +67,24 @@ static int place(struct ipc *ipc, struct ipc_record *r, bool own_page)
 	int fd, ret;
 
 	if (own_page) {
-		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->line)), false, &r->offer.fd, &p);
-		r->line_number = IPC_LINES;
-		r->line = ret ? NULL : p;
+		ret = ipc_file_make("peerdma-ipc-signal", memory_rounded(sizeof(*r->shared)), false, &r->offer.fd, &p);
+		r->arena_number = IPC_ARENA_SIGNALS;
+		r->shared = ret ? NULL : p;
 		r->file = own_fd(r->offer.fd);
 		return ret;
 	}
 	if (!ipc->arena) {
-		ret = ipc_file_make("peerdma-ipc-signals", IPC_LINES * sizeof(*ipc->arena), false, &fd, &p);
+		ret = ipc_file_make("peerdma-ipc-signals", IPC_ARENA_SIGNALS * sizeof(*ipc->arena), false, &fd, &p);
 		if (ret)
 			return ret;
 		ipc->arena_file = own_fd(fd);
 		ipc->arena = p;
 	}
-	r->line_number = line_take(ipc);
-	if (r->line_number == IPC_LINES)
-		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_LINES);
-	r->line = &ipc->arena[r->line_number];
-	memset(r->line, 0, sizeof(*r->line));
+	r->arena_number = line_take(ipc);
+	if (r->arena_number == IPC_ARENA_SIGNALS)
+		return fail(-ENOSPC, "this process has %d signals, the most that it can have; close some", IPC_ARENA_SIGNALS);
+	r->shared = &ipc->arena[r->arena_number];
+	memset(r->shared, 0, sizeof(*r->shared));
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&ipc->lock);
-	ret = ipc_home_open(ipc);
+	ret = ipc_page_open(ipc);
 	if (!ret)
 		ret = ipc_record_get(ipc, &s->slot);
 	if (ret)
@@ -106,7 +106,7 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 	r = &ipc->records[s->slot];
 	r->what = IPC_SIGNAL;
 	r->flags = flags;
-	r->line_number = IPC_LINES;
+	r->arena_number = IPC_ARENA_SIGNALS;
 	if (flags & PEERDMA_IPC_HSA) {
 		r->offer.provider = IPC_HSA;
 		memcpy(r->offer.blob, blob, sizeof(blob));
@@ -119,10 +119,10 @@ static int create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal 
 		ipc_reap_one(ipc, s->slot);
 		goto out;
 	}
-	s->line = r->line;
-	s->own_page = r->line && r->line_number == IPC_LINES;
-	if (s->line)
-		__atomic_store_n(&s->line->value, value, __ATOMIC_RELAXED);
+	s->shared = r->shared;
+	s->own_page = r->shared && r->arena_number == IPC_ARENA_SIGNALS;
+	if (s->shared)
+		__atomic_store_n(&s->shared->value, value, __ATOMIC_RELAXED);
 	ipc_record_publish(ipc, s->slot);
 	s->generation = r->generation;
 	r->openers = 1;		/* this process */
@@ -178,7 +178,7 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 		return ret;
 	if (!ipc_mine(signal->ipc))
 		return ipc_not_mine("peerdma_ipc_signal_export");
-	if (signal->peer)
+	if (signal->exporter)
 		return fail(-EINVAL, "peerdma_ipc_signal_export: this is another process's signal; pass on the handle that opened it");
 	was = cancel_off();
 	ret = ipc_boot(signal->ipc, &boot);
@@ -198,23 +198,23 @@ EXPORT int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct p
 /* lock */
 static int take_place(struct peerdma_ipc_signal *s, const struct ipc_reply *reply, int fd)
 {
-	struct ipc_peer *peer = s->peer;
+	struct ipc_exporter *exporter = s->exporter;
 	void *p;
 	int ret;
 
-	if (reply->line < IPC_LINES) {
-		if (!peer->arena) {
-			ret = ipc_file_map(fd, IPC_LINES * sizeof(*peer->arena), true, &p);
+	if (reply->arena_number < IPC_ARENA_SIGNALS) {
+		if (!exporter->arena) {
+			ret = ipc_file_map(fd, IPC_ARENA_SIGNALS * sizeof(*exporter->arena), true, &p);
 			if (ret)
 				return ret;
-			peer->arena = p;
+			exporter->arena = p;
 		}
-		s->line = &peer->arena[reply->line];
+		s->shared = &exporter->arena[reply->arena_number];
 		return 0;
 	}
-	ret = ipc_file_map(fd, memory_rounded(sizeof(*s->line)), true, &p);
+	ret = ipc_file_map(fd, memory_rounded(sizeof(*s->shared)), true, &p);
 	if (!ret)
-		s->line = p;
+		s->shared = p;
 	s->own_page = !ret;
 	return ret;
 }
@@ -230,31 +230,31 @@ static int ask(struct peerdma_ipc_signal *s, const struct ipc_name *name, struct
 	int ret;
 
 	do {
-		s->link = ipc_link_get(s->peer, name->uid, &s->number);
+		s->link = ipc_link_get(s->exporter, name->uid, &s->number);
 		if (!s->link)
 			return -ENOMEM;
 		used = s->number;
 		pthread_mutex_unlock(&ipc->lock);
-		ret = ipc_ask(name, IPC_OP_SIGNAL, s->number, reply, fds, &s->link->conn);
+		ret = ipc_request(name, IPC_OP_SIGNAL, s->number, reply, fds, &s->link->conn);
 		pthread_mutex_lock(&ipc->lock);
 		if (ret)
-			ipc_link_drop(ipc, s->link, s->peer, s->number, reply->error != ret);
+			ipc_link_drop(ipc, s->link, s->exporter, s->number, reply->error != ret);
 	} while (ret == -EOWNERDEAD && used);
 	return ret;
 }
 
 /* lock, which it gives up meanwhile.  HSA failed, perhaps because the signal's creator is about to end (open.c has more of that). */
-static int why_failed(struct ipc *ipc, struct ipc_peer *peer, const struct ipc_name *name, int error)
+static int why_failed(struct ipc *ipc, struct ipc_exporter *exporter, const struct ipc_name *name, int error)
 {
-	struct peerdma_ipc_signal again = { .ipc = ipc, .peer = peer };
+	struct peerdma_ipc_signal again = { .ipc = ipc, .exporter = exporter };
 	int fds[IPC_FDS] = { -1, -1 }, ret;
 	uint32_t was = attempt_begin();
 	struct ipc_reply reply;
 
 	ret = ask(&again, name, &reply, fds);
 	if (!ret) {
-		ipc_link_keep(peer, again.link);
-		ipc_link_drop(ipc, again.link, peer, again.number, false);
+		ipc_link_keep(exporter, again.link);
+		ipc_link_drop(ipc, again.link, exporter, again.number, false);
 	}
 	pthread_mutex_unlock(&ipc->lock);
 	ipc_close_fds(name, fds);
@@ -269,26 +269,26 @@ static int take_hsa(struct peerdma_ipc_signal *s, const struct ipc_name *name, c
 
 	pthread_mutex_unlock(&s->ipc->lock);
 	ret = ipc_hsa_signal_open(reply->blob, &s->hsa);
-	live = ipc_peer_live(s->peer, s->slot, s->generation);
+	live = ipc_exporter_live(s->exporter, s->slot, s->generation);
 	if (live && !ret)
 		ipc_hsa_signal_end(s->hsa);
 	pthread_mutex_lock(&s->ipc->lock);
 	if (live)
-		return ipc_fail_live(s->peer, live);
-	return ret == -EIO ? why_failed(s->ipc, s->peer, name, ret) : ret;
+		return ipc_fail_live(s->exporter, live);
+	return ret == -EIO ? why_failed(s->ipc, s->exporter, name, ret) : ret;
 }
 
 /* lock, which it gives up meanwhile: the signal that the answer describes. */
 static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const struct ipc_reply *reply, const int fds[IPC_FDS])
 {
 	struct ipc *ipc = s->ipc;
-	int ret = s->peer ? 0 : ipc_peer_get(ipc, name, fds[0], &s->peer);
+	int ret = s->exporter ? 0 : ipc_exporter_get(ipc, name, fds[0], &s->exporter);
 
 	if (ret) {
 		ipc_link_drop(ipc, s->link, NULL, s->number, true);
 		return ret;
 	}
-	ipc_link_keep(s->peer, s->link);
+	ipc_link_keep(s->exporter, s->link);
 	if (reply->provider == IPC_HOST)
 		ret = take_place(s, reply, fds[1]);
 	else if (reply->provider == IPC_HSA)
@@ -296,7 +296,7 @@ static int take(struct peerdma_ipc_signal *s, const struct ipc_name *name, const
 	else
 		ret = fail(-EPROTO, "the signal is of a provider that this release does not know (%u)", reply->provider);
 	if (ret)
-		ipc_link_drop(ipc, s->link, s->peer, s->number, false);
+		ipc_link_drop(ipc, s->link, s->exporter, s->number, false);
 	return ret;
 }
 
@@ -313,15 +313,15 @@ static int open_signal(struct peerdma_ipc_signal *s, const struct ipc_name *name
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&ipc->lock);
-	s->peer = ipc_peer_find(ipc, &name->process);
-	if (s->peer && s->peer->uid != name->uid)
-		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", s->peer->uid, name->uid);
+	s->exporter = ipc_exporter_find(ipc, &name->process);
+	if (s->exporter && s->exporter->uid != name->uid)
+		ret = fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u", s->exporter->uid, name->uid);
 	if (!ret)
 		ret = ask(s, name, &reply, fds);
 	if (!ret)
 		ret = take(s, name, &reply, fds);
-	if (ret && s->peer)
-		ipc_peer_put(ipc, s->peer, false);
+	if (ret && s->exporter)
+		ipc_exporter_put(ipc, s->exporter, false);
 	pthread_mutex_unlock(&ipc->lock);
 	ipc_close_fds(name, fds);
 	return ret;
@@ -366,11 +366,11 @@ void ipc_signal_put(struct peerdma_ipc_signal *s, bool callback)
 	if (s->hsa)
 		ipc_hsa_signal_end(s->hsa);
 	pthread_mutex_lock(&ipc->lock);
-	if (s->peer) {
-		ipc_link_drop(ipc, s->link, s->peer, s->number, false);
+	if (s->exporter) {
+		ipc_link_drop(ipc, s->link, s->exporter, s->number, false);
 		if (s->own_page)
-			munmap(s->line, memory_rounded(sizeof(*s->line)));
-		ipc_peer_put(ipc, s->peer, callback);
+			munmap(s->shared, memory_rounded(sizeof(*s->shared)));
+		ipc_exporter_put(ipc, s->exporter, callback);
 	} else {
 		ipc_record_left(ipc, s->slot);
 	}
@@ -390,14 +390,14 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 	texts = attempt_begin();
 	ipc = signal->ipc;
 	if (signal->registered)
-		ipc_cuda_unregister(signal->line);
-	if (!signal->peer) {
+		ipc_cuda_unregister(signal->shared);
+	if (!signal->exporter) {
 		/* First: who fails to open it because HSA's signal is gone finds that this one is, too. */
 		pthread_mutex_lock(&ipc->lock);
 		ipc_record_end(ipc, signal->slot, signal->generation);
 		/* Waiters learn it, before the line can be another signal's. */
-		if (signal->line)
-			ipc_line_changed(signal->line);
+		if (signal->shared)
+			ipc_signal_changed(signal->shared);
 		pthread_mutex_unlock(&ipc->lock);
 	}
 	ipc_signal_put(signal, false);
@@ -410,7 +410,7 @@ EXPORT int peerdma_ipc_signal_close(struct peerdma_ipc_signal *signal)
 
 static inline uint64_t value_of(const struct peerdma_ipc_signal *s)
 {
-	return s->line ? __atomic_load_n(&s->line->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(s->hsa);
+	return s->shared ? __atomic_load_n(&s->shared->value, __ATOMIC_ACQUIRE) : ipc_hsa_signal_get(s->hsa);
 }
 
 EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
@@ -421,16 +421,16 @@ EXPORT uint64_t peerdma_ipc_signal_get(const struct peerdma_ipc_signal *signal)
 /* 0, -ESTALE, -EOWNERDEAD. */
 static int state_of(const struct peerdma_ipc_signal *s)
 {
-	return s->peer ? ipc_peer_live(s->peer, s->slot, s->generation) : 0;
+	return s->exporter ? ipc_exporter_live(s->exporter, s->slot, s->generation) : 0;
 }
 
 static int fail_state(const struct peerdma_ipc_signal *s, const char *call, int error)
 {
-	if (error == -EOWNERDEAD && s->peer)
-		return fail(error, "%s: the process that created the signal (pid %u) has ended", call, s->peer->pid);
+	if (error == -EOWNERDEAD && s->exporter)
+		return fail(error, "%s: the process that created the signal (pid %u) has ended", call, s->exporter->pid);
 	if (error == -EOWNERDEAD)
 		return fail(error, "%s: a process that had the signal open has ended without closing it", call);
-	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call, s->peer->pid);
+	return fail(error, "%s: the process that created the signal (pid %u) has closed it", call, s->exporter->pid);
 }
 
 int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
@@ -447,12 +447,12 @@ int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call)
 
 void ipc_signal_store(struct peerdma_ipc_signal *s, uint64_t value)
 {
-	if (!s->line) {
+	if (!s->shared) {
 		ipc_hsa_signal_set(s->hsa, value);
 		return;
 	}
-	__atomic_store_n(&s->line->value, value, __ATOMIC_RELEASE);
-	ipc_line_changed(s->line);
+	__atomic_store_n(&s->shared->value, value, __ATOMIC_RELEASE);
+	ipc_signal_changed(s->shared);
 }
 
 EXPORT int peerdma_ipc_signal_set(struct peerdma_ipc_signal *signal, uint64_t value)
@@ -474,9 +474,9 @@ EXPORT int peerdma_ipc_signal_add(struct peerdma_ipc_signal *signal, uint64_t va
 	if (ret)
 		return ret;
 	ipc_signal_hold(signal);
-	if (signal->line) {
-		__atomic_fetch_add(&signal->line->value, value, __ATOMIC_RELEASE);
-		ipc_line_changed(signal->line);
+	if (signal->shared) {
+		__atomic_fetch_add(&signal->shared->value, value, __ATOMIC_RELEASE);
+		ipc_signal_changed(signal->shared);
 	} else {
 		ipc_hsa_signal_add(signal->hsa, value);
 	}
@@ -506,7 +506,7 @@ static bool death_taken(const struct peerdma_ipc_signal *s)
 {
 	uint32_t *deaths, n;
 
-	if (s->peer)
+	if (s->exporter)
 		return false;
 	deaths = &s->ipc->records[s->slot].deaths;
 	n = __atomic_load_n(deaths, __ATOMIC_ACQUIRE);
@@ -520,45 +520,45 @@ static struct timespec at_ns(uint64_t ns)
 	return (struct timespec) { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
-static void wake_alive(const struct ipc_home *home)
+static void wake_alive(const struct ipc_page *page)
 {
-	syscall(SYS_futex, &home->alive, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, &page->alive, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* Until `changes` is not `count`, the creator ends, or `until`: 0 or -EINTR. */
 static int sleep_on(struct peerdma_ipc_signal *s, uint32_t count, uint64_t until)
 {
 	static int no_waitv;	/* atomic */
-	const struct ipc_home *home = s->peer ? s->peer->home : NULL;
+	const struct ipc_page *page = s->exporter ? s->exporter->page : NULL;
 	struct waitv both[2] = {
-		{ .value = count, .addr = (uintptr_t)&s->line->changes, .flags = 2 /* FUTEX_32 */ },
+		{ .value = count, .addr = (uintptr_t)&s->shared->changes, .flags = 2 /* FUTEX_32 */ },
 		{ .flags = 2 },
 	};
 	struct timespec t;
 	uint32_t alive;
 	long ret;
 
-	if (home) {
-		alive = __atomic_load_n(&home->alive, __ATOMIC_ACQUIRE);
+	if (page) {
+		alive = __atomic_load_n(&page->alive, __ATOMIC_ACQUIRE);
 		if (alive & FUTEX_OWNER_DIED)
 			return 0;
 		both[1].value = alive;
-		both[1].addr = (uintptr_t)&home->alive;
+		both[1].addr = (uintptr_t)&page->alive;
 	}
-	if (home && !__atomic_load_n(&no_waitv, __ATOMIC_RELAXED)) {
+	if (page && !__atomic_load_n(&no_waitv, __ATOMIC_RELAXED)) {
 		t = at_ns(until);
 		ret = syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC);
 		if (ret == 1)
-			wake_alive(home);	/* the kernel woke one for all */
+			wake_alive(page);	/* the kernel woke one for all */
 		/* A filter of system calls may say EPERM of what it does not know. */
 		if (ret < 0 && (errno == ENOSYS || errno == EPERM))
 			__atomic_store_n(&no_waitv, 1, __ATOMIC_RELAXED);
 		return ret < 0 && errno == EINTR ? -EINTR : 0;
 	}
-	if (home && until > now_ns() + OLD_SLICE_NS)
+	if (page && until > now_ns() + OLD_SLICE_NS)
 		until = now_ns() + OLD_SLICE_NS;
 	t = at_ns(until);
-	ret = syscall(SYS_futex, &s->line->changes, FUTEX_WAIT_BITSET, count, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+	ret = syscall(SYS_futex, &s->shared->changes, FUTEX_WAIT_BITSET, count, &t, NULL, FUTEX_BITSET_MATCH_ANY);
 	return ret < 0 && errno == EINTR ? -EINTR : 0;
 }
 
@@ -603,7 +603,7 @@ static int nap(uint64_t ns, const struct unblocked *u)
 static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition condition, uint64_t value, uint64_t until,
 		     struct unblocked *unblocked, uint64_t *seen)
 {
-	bool looks = !s->line || __atomic_load_n(&s->line->polled, __ATOMIC_RELAXED);
+	bool looks = !s->shared || __atomic_load_n(&s->shared->polled, __ATOMIC_RELAXED);
 	uint64_t now, end;
 	uint32_t count = 0;
 	int ret;
@@ -611,7 +611,7 @@ static int wait_once(struct peerdma_ipc_signal *s, enum peerdma_ipc_condition co
 	if (looks && until)
 		signals_block(unblocked);
 	else if (!looks)
-		count = __atomic_or_fetch(&s->line->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
+		count = __atomic_or_fetch(&s->shared->changes, IPC_SLEEPS, __ATOMIC_SEQ_CST);
 	/* Before the value: what the other side did before it ended counts. */
 	ret = state_of(s);
 	*seen = value_of(s);

@@ -8,13 +8,13 @@
 /* All fixed but `registered` and `refs`. */
 struct peerdma_ipc_signal {
 	struct ipc *ipc;
-	struct ipc_peer *peer;		/* its creator; NULL: this process */
+	struct ipc_exporter *exporter;		/* its creator; NULL: this process */
 	struct ipc_link *link;		/* to its creator, where the open has this number */
 	unsigned int number;
 	uint32_t slot;
 	uint64_t generation;
 	uint8_t key[IPC_KEY];
-	struct ipc_line *line;		/* NULL: HSA's */
+	struct ipc_shared_signal *shared;		/* NULL: HSA's */
 	bool own_page;			/* it is in no arena */
 	bool registered;		/* that page, with CUDA */
 	uint64_t hsa;

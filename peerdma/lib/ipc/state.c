@@ -8,7 +8,7 @@
  *
  * Sockets that a child kept open would outlive the parent, and the parent's end would go unnoticed.
  * So they are closed in the child before fork() returns. A child of _Fork() or clone() keeps them;
- * then importers learn of the exporter's end by home->alive alone, which no child holds.
+ * then importers learn of the exporter's end by page->alive alone, which no child holds.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ void ipc_hang_up(struct own_fd *f, uint32_t uid)
 	pthread_mutex_lock(&forks);
 	forget(f);
 	pthread_mutex_unlock(&forks);
-	ipc_close_apart(&f->fd, 1);
+	ipc_close_async(&f->fd, 1);
 	*f = OWN_FD_NONE;
 }
 
@@ -148,7 +148,7 @@ struct ipc *ipc_get(void)
 		}
 		made->process = process_id();
 		made->parent = ipc;
-		made->home_file = made->arena_file = made->listener = OWN_FD_NONE;
+		made->page_file = made->arena_file = made->listener = OWN_FD_NONE;
 		made->free = IPC_SLOTS;
 		pthread_mutex_init(&made->lock, NULL);
 		pthread_mutex_init(&made->pools_lock, NULL);

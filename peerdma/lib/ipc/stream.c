@@ -7,9 +7,9 @@
 static int registered(struct peerdma_ipc_signal *s)
 {
 	struct ipc *ipc = s->ipc;
-	bool *flag = s->own_page ? &s->registered : s->peer ? &s->peer->arena_registered : &ipc->arena_registered;
-	void *addr = s->own_page ? s->line : s->peer ? s->peer->arena : ipc->arena;
-	size_t length = s->own_page ? memory_rounded(sizeof(*s->line)) : IPC_LINES * sizeof(*s->line);
+	bool *flag = s->own_page ? &s->registered : s->exporter ? &s->exporter->arena_registered : &ipc->arena_registered;
+	void *addr = s->own_page ? s->shared : s->exporter ? s->exporter->arena : ipc->arena;
+	size_t length = s->own_page ? memory_rounded(sizeof(*s->shared)) : IPC_ARENA_SIGNALS * sizeof(*s->shared);
 	bool is;
 	int ret;
 
@@ -33,7 +33,7 @@ static int prepare(struct peerdma_ipc_signal *s, const char *call)
 
 	if (ret)
 		return ret;
-	if (!s->line)
+	if (!s->shared)
 		return fail(-EOPNOTSUPP, "%s: this is an HSA signal; create one without PEERDMA_IPC_HSA for CUDA's streams", call);
 	was = cancel_off();
 	ret = registered(s);
@@ -54,7 +54,7 @@ EXPORT int peerdma_ipc_signal_stream_wait(struct peerdma_ipc_signal *signal, voi
 	ret = prepare(signal, call);
 	if (ret)
 		return ret;
-	ret = ipc_cuda_stream_wait(stream, &signal->line->value, value, condition == PEERDMA_IPC_GE);
+	ret = ipc_cuda_stream_wait(stream, &signal->shared->value, value, condition == PEERDMA_IPC_GE);
 	return ret ? fail(ret, "%s: %s", call, peerdma_last_error()) : 0;
 }
 
@@ -66,8 +66,8 @@ EXPORT int peerdma_ipc_signal_stream_set(struct peerdma_ipc_signal *signal, void
 	if (ret)
 		return ret;
 	/* From now on waiters look; those that sleep already are woken to do so. */
-	if (!__atomic_exchange_n(&signal->line->polled, 1, __ATOMIC_SEQ_CST))
-		ipc_line_changed(signal->line);
-	ret = ipc_cuda_stream_write(stream, &signal->line->value, value);
+	if (!__atomic_exchange_n(&signal->shared->polled, 1, __ATOMIC_SEQ_CST))
+		ipc_signal_changed(signal->shared);
+	ret = ipc_cuda_stream_write(stream, &signal->shared->value, value);
 	return ret ? fail(ret, "%s: %s", call, peerdma_last_error()) : 0;
 }

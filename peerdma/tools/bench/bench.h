@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "peerdma.h"
-#include "tool.h"
+#include "base/tool.h"
 
 #define BENCH_SIZES_MAX		32
 #define BENCH_THREADS_MAX	64

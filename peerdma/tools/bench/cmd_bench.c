@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "json.h"
+#include "base/json.h"
 #include "peerdma_copy.h"
-#include "table.h"
+#include "base/table.h"
 
 static const char usage[] =
 	"Usage: peerdma bench [OPTIONS] [cache|query|pin|map|copy]\n"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "svg.h"
+#include "base/svg.h"
 
 #define WIDTH	1000
 #define MARGIN	20

@@ -29,7 +29,7 @@ struct adapter_answer {
 void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 
-/* Of all adapters here: YES if one imports dma-bufs, or there is none. */
-enum answer adapters_import_dmabuf(struct doctor *d);
+/* Whether network adapters here can be given the GPUs' memory as dma-buf. */
+enum answer dmabuf_works(struct doctor *d, char why[160]);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "doctor.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static bool applies(const struct doctor *d)
 {

@@ -3,7 +3,7 @@
  * check_bar_address.c - has each memory BAR got an address (above 4 GiB)?
  */
 #include "doctor.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static void run(struct doctor *d)
 {

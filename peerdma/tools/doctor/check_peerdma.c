@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static void run(struct doctor *d)
 {

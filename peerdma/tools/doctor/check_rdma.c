@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "doctor.h"
+#include "adapters.h"
 
 static bool applies(const struct doctor *d)
 {

@@ -4,6 +4,7 @@
  *
  *   compare.c         findings of the doctor beside each other
  *   compare_files.c   files that both were read, and no finding shows
+ *   differences.c     the list of differences
  *   compare_render.c  text and JSON
  *
  * PCI addresses of devices that have a label are replaced by it: that a GPU is in another slot is no difference.
@@ -43,8 +44,8 @@ void compare_free(struct comparison *c);
 
 /* ---- between the files ---- */
 
-struct difference *compare_add(struct comparison *c, enum difference_kind kind);	/* NULL: out of memory */
 int compare_files(struct comparison *c);
+struct difference *compare_add(struct comparison *c, enum difference_kind kind);	/* NULL: out of memory */
 /* malloc()ed: text with labels in place of addresses. */
 char *compare_relabel(const struct machine *m, const char *text);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "compare.h"
-#include "tool.h"
+#include "base/tool.h"
 
 #define TEXT_MAX 160
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "compare.h"
-#include "json.h"
-#include "tool.h"
+#include "base/json.h"
+#include "base/tool.h"
 
 #define FILES_SHOWN	20
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpus.h"
+#include "machine/gpus.h"
 #include "machine/machine.h"
 
 enum verdict {			/* best first */
@@ -87,9 +87,10 @@ extern const struct check *const checks[];
 int doctor_run(struct doctor *d, struct machine *m, int a, int b, bool probe);
 void doctor_free(struct doctor *d);
 enum verdict doctor_worst(const struct doctor *d);
-const char *verdict_word(enum verdict v);
 
-/* ---- for checks ------------------------------------------------------------ */
+/* ---- findings.c: for checks ------------------------------------------------ */
+
+const char *verdict_word(enum verdict v);
 
 #define PRINTF(n)	__attribute__((format(printf, n, (n) + 1)))
 
@@ -135,8 +136,6 @@ void evidence_config(struct doctor *d, struct finding *f, const char *name, char
 enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor);
 /* A kernel that has what CONFIG_DMABUF_MOVE_NOTIFY chose before there was no such option any more. */
 bool always_moves(const struct doctor *d);
-/* Whether network adapters here can be given the GPUs' memory as dma-buf. */
-enum answer dmabuf_works(struct doctor *d, char why[160]);
 
 /* ---- moved.c: for probes ---------------------------------------------------- */
 

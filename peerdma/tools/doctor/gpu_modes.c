@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "gpu_modes.h"
-#include "pci.h"
-#include "tool.h"
+#include "base/pci.h"
+#include "base/tool.h"
 
 #define GPUS_MAX 1024
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "json.h"
-#include "table.h"
-#include "tool.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "base/tool.h"
 
 static const char *const words[] = {
 	[MOVED_EQUAL] = "equal", [MOVED_DIFFERS] = "differs", [MOVED_FAILED] = "failed", [MOVED_NOT_COMPARED] = "not compared",

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../lib/verbs_kernel.h"
+#include "../../lib/verbs/verbs_kernel.h"
 #include "rdma.h"
 
 #define PORTS_MAX	4

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "json.h"
-#include "tool.h"
+#include "base/json.h"
+#include "base/tool.h"
 
 #define EVIDENCE_SHOWN	5
 #define SUBJECTS_SHOWN	6

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters.h"
-#include "tool.h"
+#include "doctor.h"
+#include "base/tool.h"
 
 void nvidia_release(struct doctor *d, struct driver_release *out)
 {
@@ -206,49 +206,7 @@ enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned
 	return x > major || (x == major && y >= minor) ? ANSWER_YES : ANSWER_NO;
 }
 
-/* ---- dma-buf ---------------------------------------------------------------------- */
-
 bool always_moves(const struct doctor *d)
 {
 	return kernel_at_least(d, 7, 1) == ANSWER_YES;
-}
-
-enum answer dmabuf_works(struct doctor *d, char why[160])
-{
-	struct driver_release release;
-	char file[128], moves, p2p;
-
-	enum answer imports = adapters_import_dmabuf(d);
-
-	*why = 0;
-	if (imports == ANSWER_NO) {
-		snprintf(why, 160, "no RDMA driver that is loaded imports dma-bufs");
-		return ANSWER_NO;
-	}
-	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
-		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s", d->machine->release);
-		return ANSWER_NO;
-	}
-	if (kernel_symbol(d, "ib_umem_dmabuf_get") == ANSWER_NO) {
-		snprintf(why, 160, "this RDMA core has no ib_umem_dmabuf_get");
-		return ANSWER_NO;
-	}
-	if (any_gpu_of(d, VENDOR_AMD)) {
-		moves = always_moves(d) ? 'y' : kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
-		p2p = kernel_config(d, "PCI_P2PDMA", file);
-		if (moves == '?')
-			return ANSWER_UNKNOWN;
-		if (moves != 'y' || p2p != 'y')
-			snprintf(why, 160, "the kernel is built without %s", moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
-		return moves == 'y' && p2p == 'y' ? imports : ANSWER_NO;
-	}
-	nvidia_release(d, &release);
-	if (!release.known)
-		return ANSWER_UNKNOWN;
-	if (!release.opened || release.major < 515) {
-		snprintf(why, 160, "only NVIDIA's open kernel modules from 515 on export dma-buf, and this is %s %s",
-			 release.opened ? "open" : "proprietary", release.text);
-		return ANSWER_NO;
-	}
-	return imports == ANSWER_YES ? kernel_symbol(d, "ib_umem_dmabuf_get") : ANSWER_UNKNOWN;
 }

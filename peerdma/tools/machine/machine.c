@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "machine.h"
-#include "tool.h"
+#include "base/tool.h"
 
 static void device_path(const struct device *d, const char *file, char out[128])
 {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "../../path/rules.h"
-#include "pci.h"
+#include "base/pci.h"
 #include "tree.h"
 
 #define PCI_DEVICES	"/sys/bus/pci/devices/"

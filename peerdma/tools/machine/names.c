@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "machine.h"
-#include "tool.h"
+#include "base/tool.h"
 
 struct wanted {
 	const struct machine *m;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "base/tool.h"
 #include "tree_inside.h"
 
 #define LIST_MAX	65536U		/* names in a folder */

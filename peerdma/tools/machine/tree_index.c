@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "base/tool.h"
 #include "tree_inside.h"
 
 static bool index_line(struct tree *t, const char *line, const char *end)

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "base/tool.h"
 #include "tree_inside.h"
 
 #define LOG_MAX		1000000U	/* records */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "base/tool.h"
 #include "tree_inside.h"
 
 /* Not cut in the middle of a character. */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../accounts.h"
+#include "pins/accounts.h"
 #include "../doctor/doctor.h"
-#include "../gpu_aperture.h"
+#include "bar1/gpu_aperture.h"
 #include "../remote_cache.h"
 #include "../top/top.h"
 #include "metrics.h"

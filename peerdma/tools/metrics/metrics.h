@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../tool.h"
+#include "base/tool.h"
 
 enum metric {
 	METRIC_SOURCE_READABLE,

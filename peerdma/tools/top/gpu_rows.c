@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../gpus.h"
+#include "machine/gpus.h"
 #include "top.h"
 
 #define SOFTGPU_PATH	"/sys/kernel/debug/softgpu/%u/%s"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../table.h"
+#include "base/table.h"
 #include "top.h"
 
 #define CELL 40

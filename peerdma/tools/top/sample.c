@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../pins_table.h"
+#include "pins/pins_table.h"
 #include "top.h"
 
 #define STATS_PATH "/sys/kernel/debug/peerdma/stats"

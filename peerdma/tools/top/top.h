@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../pci.h"
-#include "../tool.h"
+#include "base/pci.h"
+#include "base/tool.h"
 
 /* What only ever grows while its owner lives. */
 enum top_counter {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "../json.h"
+#include "base/json.h"
 #include "top.h"
 
 static const char *const names[TOP_COUNTERS] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* buffer.c - the dma-buf and its operations, and what it does to importers. */
 #include <linux/atomic.h>
+#include <linux/debugfs.h>
 #include <linux/dma-resv.h>
 #include <linux/fcntl.h>
 #include <linux/fs.h>
@@ -402,7 +403,8 @@ static void mover_release(struct dma_buf *dmabuf)
 {
 	struct buffer *b = dmabuf->priv;
 
-	control_remove(b);
+	/* Waits for reads and writes under way. */
+	debugfs_remove(b->debugfs);
 	cancel_work_sync(&b->work);
 	cancel_delayed_work_sync(&b->late_work);
 	WARN_ON(!list_empty(&b->mappings));
@@ -463,7 +465,6 @@ int buffer_create(u64 length, struct buffer **out)
 	}
 	b->inode = file_inode(b->dmabuf->file);
 	ihold(b->inode);
-	control_add(b);
 	*out = b;
 	return 0;
 

@@ -184,11 +184,6 @@ void control_add(struct buffer *b)
 	b->debugfs = debugfs_create_file(name, 0600, root, b, &control_fops);
 }
 
-void control_remove(struct buffer *b)
-{
-	debugfs_remove(b->debugfs);
-}
-
 void control_init(void)
 {
 	root = debugfs_create_dir("dmabuf_mover", NULL);

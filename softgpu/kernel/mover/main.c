@@ -29,6 +29,7 @@ static long create(struct mover_create __user *u)
 	err = buffer_create(a.length, &b);
 	if (err)
 		goto put_fd;
+	control_add(b);
 	a.fd = fd;
 	a.number = b->number;
 	if (copy_to_user(u, &a, sizeof(a))) {

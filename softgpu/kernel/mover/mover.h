@@ -121,8 +121,7 @@ int buffer_wait(struct buffer *b);
 /* control.c */
 void control_init(void);
 void control_exit(void);
+/* The buffer removes the file when it ends. */
 void control_add(struct buffer *b);
-/* Waits for reads and writes under way. */
-void control_remove(struct buffer *b);
 
 #endif

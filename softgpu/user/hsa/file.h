@@ -4,7 +4,7 @@
  *
  * A file is named by the process that has it open, its descriptor there and a name with a
  * random part, and is found through /proc.  It cannot change its size, and goes with its
- * last user: nothing is left behind, whoever is killed.
+ * last user: nothing is left behind, whichever process is killed.
  */
 #ifndef SGU_HSA_FILE_H
 #define SGU_HSA_FILE_H

@@ -33,6 +33,9 @@ extern int hsa_gpu_count;
 /* On the first GPU, of the CPU's memory; 0: there is no driver, or it has none to give. */
 extern uint32_t hsa_system_ctx;
 
+extern unsigned int hsa_users;		/* hsa_init less hsa_shut_down */
+extern bool hsa_forked;			/* this is a forked child of a process that had GPUs */
+
 /* With hsa_lock held: whether hsa_init has been called and this is no forked child. */
 bool hsa_ready(void);
 /* The same without the lock. */

@@ -94,7 +94,7 @@ void hsa_memory_let_go(struct hsa_memory *held)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* The driver's addresses are taken by nobody until it gives them out again. */
+/* No other mapping takes the driver's addresses until it gives them out again. */
 static void hide(struct hsa_memory *m)
 {
 	if (m->gpu < 0) {

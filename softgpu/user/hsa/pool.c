@@ -79,7 +79,7 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
 	return HSA_STATUS_SUCCESS;
 }
 
-/* All agents are one hop of PCIe from one another; how fast it is nobody knows. */
+/* All agents are one hop of PCIe from one another; its speed is not known. */
 SGU_EXPORT hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
 							   hsa_amd_agent_memory_pool_info_t attribute, void *value)
 {

@@ -3,12 +3,12 @@
  * signal.c - signals: 64-bit values that threads, and processes, wait for.
  *
  * A handle is the address of a struct hsa_signal, looked up in a tree by the calls that
- * return a status.  Whoever changes a value looks whether somebody sleeps, counts up what
+ * return a status.  A thread that changes a value looks whether a waiter sleeps, counts up what
  * they sleep on, and wakes them; both sides do so in one order that all agree on, so none
  * sleeps through a change.  A process that is killed after its change and before the wake
- * wakes nobody, so a waiter looks at a signal that processes share every second.
+ * wakes no waiter, so a waiter looks at a signal that processes share every second.
  *
- * Whoever sees a value may destroy the signal at once, while the call that changed it, and
+ * A thread that sees a value may destroy the signal at once, while the call that changed it, and
  * others that wait for it, still use it.  So each of these calls holds it.
  */
 #include <errno.h>
@@ -271,7 +271,7 @@ void hsa_signal_put(struct hsa_signal *s)
 	free(s);
 }
 
-/* The last handle is gone; copies and calls may still use it, but nobody else finds it. */
+/* The last handle is gone; copies and calls may still use it, but no new call finds it. */
 static void unpublish(struct hsa_signal *s)
 {
 	tdelete(s, &signals, compare);

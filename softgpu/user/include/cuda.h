@@ -884,7 +884,7 @@ CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, s
 
 /*
  * Of cuMemAlloc's memory; not supported on a software GPU inside the process.  A
- * handle is dead once its allocation has been freed, but whoever has it open
+ * handle is dead once its allocation has been freed, but a process that has it open
  * keeps the memory.
  */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);

@@ -72,7 +72,7 @@ void softgpu_inprocess_view_end(struct softgpu_pin *pin, void *view);
 /* ---- Faults, at the moment that a test chooses ---- */
 
 /*
- * Revokes every pin over an address, whoever made it (libpeerdma's too), as a driver may
+ * Revokes every pin over an address, whichever library made it (libpeerdma's too), as a driver may
  * that needs its aperture: revoked() is called in this thread, and has returned when this
  * does.  The memory stays, and may be pinned again.  Persistent pins stay.
  *

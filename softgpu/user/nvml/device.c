@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../parse.h"
-#include "../uncancelled.h"
+#include "parse.h"
+#include "uncancelled.h"
 #include "nvml_int.h"
 
 static nvmlReturn_t check_index(unsigned int index)

@@ -107,7 +107,7 @@ hsa_status_t hsa_signal_destroy(hsa_signal_t signal);
 
 /*
  * No signal is checked below: one that is not there is undefined.  All orders are offered,
- * and all are sequentially consistent here.  The silent stores wake nobody.
+ * and all are sequentially consistent here.  The silent stores wake no waiter.
  *
  * A wait returns the value that it saw, when the condition holds of it or the timeout, in
  * the system's timestamps, is over; UINT64_MAX: never.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+/*
+ * backend.c - what back-ends and the calls above them share: facts about a region, its views,
+ * and why a back-end was passed over.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+/* What the library itself knows of it; mappings and views are counted under the lock. */
+static void status_own(struct peerdma_region *region, struct peerdma_status *status)
+{
+	status->state = __atomic_load_n(&region->revoked, __ATOMIC_ACQUIRE) ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
+	status->flags = region->flags & ~(PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING);
+	status->page_size = region->page_size;
+	status->addr = region->addr;
+	status->length = region->length;
+	status->pinned_addr = region->addr - region->offset;
+	status->pinned_length = region->pinned_length;
+	pthread_mutex_lock(&region->ctx->lock);
+	for (const struct peerdma_mapping *m = region->mappings; m; m = m->next)
+		status->mappings++;
+	for (const struct view *v = region->views; v; v = v->next)
+		status->views++;
+	pthread_mutex_unlock(&region->ctx->lock);
+	if (region->provider)
+		strncpy(status->provider, region->provider, sizeof(status->provider) - 1);
+}
+
+int region_facts(struct peerdma_region *region, struct peerdma_status *status)
+{
+	status_own(region, status);
+	status->sync_memops = region->sync_memops;
+	status->direct = region->backend->direct;
+	status->segments = region->segments ? (uint32_t)region->segment_count : 1;
+	status->by_id = region->ends == ENDS_UNREPORTED;
+	status->notified = region_notified(region);
+	strncpy(status->backend, region->backend->name, sizeof(status->backend) - 1);
+	return region->backend->status ? region->backend->status(region, status) : 0;
+}
+
+void views_free(struct peerdma_region *region)
+{
+	bool child = !is_owner(region->ctx);
+	struct view *view;
+
+	while ((view = region->views)) {
+		region->views = view->next;
+		if (!child)
+			region->backend->view_end(region, view->base);
+		free(view);
+	}
+}
+
+int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
+{
+	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call, region->backend->name, what,
+		    region->why ? " (" : "", region->why ? region->why : "", region->why ? ")" : "");
+}
+
+/* ---- reasons ---- */
+
+const char *reason_keep(struct peerdma *ctx, const char *text)
+{
+	struct reason *r;
+
+	if (!*text)
+		return NULL;
+	pthread_mutex_lock(&ctx->lock);
+	for (r = ctx->reasons; r && strcmp(r->text, text) != 0; r = r->next)
+		;
+	if (!r) {
+		r = malloc(sizeof(*r) + strlen(text) + 1);
+		if (r) {
+			strcpy(r->text, text);
+			r->next = ctx->reasons;
+			LIST_STORE(&ctx->reasons, r);
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return r ? r->text : NULL;
+}
+
+const char *backend_refused(const struct peerdma *ctx, const struct backend *backend)
+{
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		if (ctx->offers[i].backend == backend)
+			return ctx->offers[i].error ? ctx->offers[i].why : NULL;
+	}
+	return "not among the back-ends that PEERDMA_PROVIDER names";
+}

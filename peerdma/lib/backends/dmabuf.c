@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/*
+ * dmabuf.c - the back-end that uses CUDA's export of its memory as a dma-buf
+ * (cuMemGetHandleForAddressRange), without a kernel module of this project.  The
+ * descriptor is the pin.
+ *
+ * Such an export keeps the memory allocated after the program has freed it, so importers
+ * never reach other memory.  But nothing reports the free, and the address may mean other
+ * memory by now.  So peerdma_valid() returns 0 for such a region, and status asks CUDA
+ * whether the allocation at the address still has its buffer id, which no other
+ * allocation ever gets; of a range over several allocations, each of them.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend.h"
+
+int cuda_dmabuf_error(int error)
+{
+	switch (error) {
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return fail(-EOPNOTSUPP, "this GPU, its driver or its kind of memory has no dma-bufs "
+			    "(NVIDIA: the open kernel modules are needed)");
+	case CUDA_ERROR_INVALID_VALUE:
+		return fail(-ENXIO, "CUDA exports no dma-buf of this memory");
+	case CUDA_ERROR_INVALID_CONTEXT:
+		return fail(-ENODEV, "the calling thread has no CUDA context that is current; call cuCtxSetCurrent()");
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return fail(-ENOMEM, "CUDA is out of memory");
+	default:
+		return fail(-EIO, "cuMemGetHandleForAddressRange failed with CUDA error %d", error);
+	}
+}
+
+static int export(uint64_t from, uint64_t length, int *fd)
+{
+	int error = 0;
+
+	switch (cuda_dmabuf(from, length, fd, &error)) {
+	case CUDA_KNOWN:
+		break;
+	case CUDA_ABSENT:
+		return fail(-ENODEV, "no dma-bufs: this libcuda cannot export them, or the process has not called cuInit()");
+	default:
+		return cuda_dmabuf_error(error);
+	}
+	return 0;
+}
+
+static int replaced(int *fd)
+{
+	close(*fd);
+	*fd = -1;
+	return fail(-ESTALE, "the memory was freed meanwhile");
+}
+
+/* What there is: one dma-buf goes over as many allocations as lie side by side. */
+static int look(struct peerdma_region *region)
+{
+	int ret;
+
+	if (region->flags & PEERDMA_HOST)
+		return fail(-ENXIO, "has no host memory");
+	ret = allocations_find(region, NULL);
+	for (size_t i = 0; !ret && i < region->allocation_count; i++) {
+		const struct allocation *piece = &region->allocations[i];
+
+		if (piece->kind == PEERDMA_KIND_MANAGED)
+			ret = fail(-ENXIO, "does not pin managed memory");
+		else if (!piece->id)
+			ret = fail(-ENXIO, "this is not CUDA memory");
+	}
+	return ret;
+}
+
+static int dmabuf_pin(struct peerdma_region *region)
+{
+	uint64_t from = region->addr & ~(page_size() - 1);
+	uint64_t to = (region->addr + region->length + page_size() - 1) & ~(page_size() - 1);
+	int ret = look(region), fd;
+
+	if (!ret)
+		ret = export(from, to - from, &fd);
+	if (ret)
+		return ret;
+	/* Its allocations are what they were before the export. */
+	if (!allocations_valid(region, region->addr, region->length))
+		return replaced(&fd);
+	region->dmabuf = own_fd(fd);
+	region->offset = region->addr - from;
+	region->pinned_length = to - from;
+	region->page_size = (uint32_t)page_size();
+	region->provider = "cuda";
+	region->validity.slot = &region->word;
+	region->validity.generation = 1;
+	if (region->flags & PEERDMA_PERSISTENT) {
+		region->validity.generation = 0;
+		region->ends = ENDS_NEVER;
+	}
+	return 0;
+}
+
+static int dmabuf_unpin(struct peerdma_region *region)
+{
+	own_fd_close(&region->dmabuf);
+	return 0;
+}
+
+static int dmabuf_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	(void)region;
+	status->flags |= PEERDMA_DEVICE;
+	return 0;
+}
+
+/* A driver's mmap() may return an errno that is the kernel's own. */
+static int no_view(const struct peerdma_region *region, int error)
+{
+	char what[160];
+
+	if (error == -ENOMEM)
+		return fail(error, "peerdma_cpu_view: no memory or address space for it");
+	snprintf(what, sizeof(what), "view for the CPU: the GPU's driver does not allow its dma-bufs to be mapped (%s)", error_words(error));
+	return backend_cannot(region, "peerdma_cpu_view", what);
+}
+
+static int dmabuf_view(struct peerdma_region *region, bool writable, void **base)
+{
+	void *p;
+
+	if (!own_fd_still(&region->dmabuf))
+		return fail(-EBADF, "peerdma_cpu_view: the program has closed the region's descriptor; unpin the memory, and pin it again");
+	p = mmap(NULL, region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, region->dmabuf.fd, 0);
+	if (p == MAP_FAILED)
+		return no_view(region, -errno);
+	madvise(p, region->pinned_length, MADV_DONTFORK);
+	*base = p;
+	return 0;
+}
+
+static void dmabuf_view_end(struct peerdma_region *region, void *base)
+{
+	munmap(base, region->pinned_length);
+}
+
+/* Of a cache's region the part is asked about, which is named. */
+static bool part_still(const struct peerdma_region *region, uint64_t from, uint64_t length)
+{
+	return region_usable(region) && (!region->cached || allocations_valid(region, from, length));
+}
+
+static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
+{
+	int ret;
+
+	if (!offset && (!length || length == region->pinned_length)) {
+		if (!own_fd_still(&region->dmabuf))
+			return fail(-EBADF, "peerdma_export_dmabuf: the program has closed the region's descriptor; unpin the memory, and pin "
+				    "it again");
+		ret = fcntl(region->dmabuf.fd, F_DUPFD_CLOEXEC, 0);
+		if (ret < 0)
+			return fail(-errno, "peerdma_export_dmabuf: %s", strerror(errno));
+		*fd = ret;
+		return 0;
+	}
+	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length || length > region->pinned_length - offset)
+		return fail(-EINVAL, "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes", (unsigned long long)offset, (unsigned long long)length,
+			    (unsigned long long)region->pinned_length);
+	if (region->ends == ENDS_NEVER)
+		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
+	ret = export(region->addr - region->offset + offset, length, fd);
+	if (!ret && !part_still(region, region->addr - region->offset + offset, length))
+		ret = replaced(fd);
+	return ret ? fail(ret, "peerdma_export_dmabuf: %s", peerdma_last_error()) : 0;
+}
+
+const struct backend backend_dmabuf = {
+	.name = "dmabuf",
+	.ends = ENDS_UNREPORTED,
+	.one_allocation = true,
+	.direct = true,
+	.pin = dmabuf_pin,
+	.unpin = dmabuf_unpin,
+	.status = dmabuf_status,
+	.view = dmabuf_view,
+	.view_end = dmabuf_view_end,
+	.export = dmabuf_export,
+};

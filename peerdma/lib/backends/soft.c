@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/*
+ * soft.c - the back-end for softgpu's software GPU inside this process, through the
+ * functions that its libcuda exports for it (softgpu_inprocess.h).  Nothing is linked; any
+ * other libcuda lacks these functions.
+ *
+ * Pins take aperture, end when their memory is freed, and then their views fault.  But no
+ * device can reach the memory.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+#define PAGE 65536ULL
+#define PIN_PERSISTENT (1U << 0)
+
+struct softgpu {
+	int (*pin)(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
+		   struct softgpu_pin **pin);
+	void (*unpin)(struct softgpu_pin *pin);
+	int (*view)(struct softgpu_pin *pin, int writable, void **view);
+	int (*view_at)(struct softgpu_pin *pin, int writable, void *view);
+	void (*view_end)(struct softgpu_pin *pin, void *view);
+};
+
+static _Atomic(const struct softgpu *) published;	/* for good */
+
+/* Where softgpu's libcuda is, seen from this library: as installed, and where both were built. */
+static void *load_beside_us(void)
+{
+	static const char *const places[] = { "softgpu/libcuda.so.1", "../../softgpu/user/libcuda.so.1" };
+	char path[PATH_MAX];
+	void *library = NULL;
+	const char *end;
+	Dl_info us;
+	int n;
+
+	if (!dladdr(&published, &us) || !us.dli_fname)
+		return NULL;
+	end = strrchr(us.dli_fname, '/');
+	for (size_t i = 0; end && !library && i < sizeof(places) / sizeof(places[0]); i++) {
+		n = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - us.dli_fname), us.dli_fname, places[i]);
+		if (n > 0 && (size_t)n < sizeof(path))
+			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return library;
+}
+
+/*
+ * Who names this back-end wants such a GPU: where no libcuda is loaded it is softgpu's, so
+ * that a later look for one finds it by its name, and its cuInit() does without a driver.
+ */
+static void prepare(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	void (*begin)(void);
+
+	if (!library)
+		library = load_beside_us();
+	begin = library ? (void (*)(void))dlsym(library, "softgpu_inprocess_begin") : NULL;
+	if (begin)
+		begin();
+	else if (library)
+		dlclose(library);
+}
+
+static int soft_open(struct peerdma *ctx)
+{
+	(void)ctx;
+	prepare();
+	return 0;	/* what is not there may come */
+}
+
+/* NULL: libcuda is not loaded, or not softgpu's.  It stays loaded if it is. */
+static const struct softgpu *soft_find(void)
+{
+	const struct softgpu *found = atomic_load_explicit(&published, memory_order_acquire);
+	struct softgpu *soft;
+	void *library;
+
+	if (found)
+		return found;
+	library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	if (!library)
+		return NULL;
+	soft = malloc(sizeof(*soft));
+	if (soft) {
+		soft->pin = dlsym(library, "softgpu_inprocess_pin");
+		soft->unpin = dlsym(library, "softgpu_inprocess_unpin");
+		soft->view = dlsym(library, "softgpu_inprocess_view");
+		soft->view_end = dlsym(library, "softgpu_inprocess_view_end");
+		soft->view_at = dlsym(library, "softgpu_inprocess_view_at");
+		if (soft->pin && soft->unpin && soft->view && soft->view_at && soft->view_end &&
+		    atomic_compare_exchange_strong(&published, &found, soft))
+			return soft;
+	}
+	free(soft);
+	dlclose(library);
+	return found;
+}
+
+static void revoked(void *region)
+{
+	region_revoked(region);
+}
+
+static int soft_pin(struct peerdma_region *region)
+{
+	const struct softgpu *soft = soft_find();
+	uint64_t from = region->addr & ~(PAGE - 1);
+	unsigned int flags = region->flags & PEERDMA_PERSISTENT ? PIN_PERSISTENT : 0;
+	int ret;
+
+	if (region->flags & PEERDMA_HOST)
+		return fail(-ENXIO, "has no host memory");
+	if (!soft)
+		return fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; put softgpu's folder first "
+			    "in LD_LIBRARY_PATH");
+	region->offset = region->addr - from;
+	region->page_size = PAGE;
+	region->pinned_length = (region->offset + region->length + PAGE - 1) & ~(PAGE - 1);
+	region->validity.slot = &region->word;
+	region->provider = "softgpu";
+	ret = soft->pin(from, region->pinned_length, flags, revoked, region, &region->soft);
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ENODEV:
+		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0; a forked child has none");
+	case -EINVAL:
+		return fail(-ENXIO, "this is not memory of the software GPU, or the range passes the end of its allocation");
+	case -ENOSPC:
+		return fail(ret, "the software GPU's aperture (BAR1) is full; SOFTGPU_BAR1_MIB sets its size");
+	default:
+		return fail(ret, "the software GPU is out of memory");
+	}
+}
+
+/* The pin's views go with it. */
+static int soft_unpin(struct peerdma_region *region)
+{
+	views_free(region);
+	soft_find()->unpin(region->soft);
+	return 0;
+}
+
+static int soft_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	(void)region;
+	status->flags |= PEERDMA_DEVICE;
+	return 0;
+}
+
+static int view_result(int ret)
+{
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ESTALE:
+		return fail(ret, "peerdma_cpu_view: the pin is revoked, its memory was freed");
+	case -EOPNOTSUPP:
+		return fail(ret, "peerdma_cpu_view: this system gives no memory that can be mapped twice (memfd_create)");
+	default:
+		return fail(ret, "peerdma_cpu_view: no address space or memory for it");
+	}
+}
+
+static int soft_view(struct peerdma_region *region, bool writable, void **base)
+{
+	return view_result(soft_find()->view(region->soft, writable, base));
+}
+
+static int soft_view_at(struct peerdma_region *region, bool writable, void *base)
+{
+	return view_result(soft_find()->view_at(region->soft, writable, base));
+}
+
+static void soft_view_end(struct peerdma_region *region, void *base)
+{
+	soft_find()->view_end(region->soft, base);
+}
+
+const struct backend backend_soft = {
+	.name = "soft",
+	.direct = true,
+	.ends = ENDS_BY_CALLBACK,
+	.one_allocation = true,
+	.view_is_memory = true,
+	.open = soft_open,
+	.early = prepare,
+	.pin = soft_pin,
+	.unpin = soft_unpin,
+	.status = soft_status,
+	.view = soft_view,
+	.view_end = soft_view_end,
+	.view_at = soft_view_at,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * topo.h - the ways `peerdma topo` shows a machine in, to stdout.
+ */
+#ifndef PEERDMA_TOPO_H
+#define PEERDMA_TOPO_H
+
+#include "machine/machine.h"
+#include "base/tool.h"
+
+void topo_matrix(const struct machine *m);
+void topo_legend(void);
+/* What a bridge is, in two words at most. */
+const char *topo_port_word(const struct device *d);
+void topo_tree(const struct machine *m, bool ascii);
+int topo_json(const struct machine *m);		/* the exit code */
+void topo_svg(const struct machine *m);
+
+/* "16 MiB, 256 GiB": the memory BARs; "-" none, "?" not known. */
+const char *bars_text(const struct device *d, char buf[160]);
+const char *iommu_text(enum iommu_mode mode);
+
+#endif
