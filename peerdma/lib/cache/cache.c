@@ -311,7 +311,7 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 struct listing {
 	struct peerdma_cache *cache;
 	char *entries;
-	uint32_t size;			/* of an entry, in the caller's release */
+	uint32_t size;			/* of an entry, as the caller was compiled */
 	size_t n, max;
 };
 

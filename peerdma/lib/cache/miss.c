@@ -92,7 +92,7 @@ static int more_numbers(struct peerdma_cache *cache, struct thread_cache *tc)
 		    "put some, or give it a greater capacity", cache->capacity);
 }
 
-/* PLAN_HIT, PLAN_REGISTER: m->region.  Else look again, unless there is an error. */
+/* PLAN_HIT or PLAN_REGISTER: m->region is the region.  Else, without an error, call it again. */
 static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc, struct miss *m, int *error)
 {
 	struct index_place *place = tc ? &tc->place : &cache->index.cursor;

@@ -16,9 +16,9 @@ static inline void cache_monitors_set(struct peerdma_cache *cache, uint32_t bits
 
 /* Events end regions from now on.  0 or -errno with text. */
 int cache_monitors_begin(struct peerdma_cache *cache);
-/* Events end no region any more. */
+/* From now on no event ends a region. */
 void cache_monitors_end(struct peerdma_cache *cache);
-/* Events of host memory do, too, from now on.  0 or -errno with text. */
+/* From now on events of host memory end regions, too.  0 or -errno with text. */
 int cache_monitor_host(struct peerdma_cache *cache);
 
 #endif

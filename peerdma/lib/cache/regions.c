@@ -160,7 +160,7 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to,
 		     bool (*fn)(void *arg, uint32_t entry), void *arg)
 {
-	/* Backwards, up to the first that does not reach: those before it reach less far. */
+	/* Backwards, up to the first region that does not reach into the range: the regions before it reach less far. */
 	for (uint64_t x = from; x; x = place->key) {
 		uint32_t entry = index_floor(&cache->index, place, x - 1);
 

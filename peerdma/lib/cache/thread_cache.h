@@ -22,7 +22,7 @@
 #define AREAS		(1U << 17)	/* addresses this many areas apart share an entry */
 #endif
 
-/* What `peerdma cache` reads lies as struct inspect_thread says (inspect.c). */
+/* The fields that `peerdma cache` reads are where struct inspect_thread has them (inspect.c). */
 struct thread_cache {
 	/*
 	 * The cache's serial: the fast path is open.  0: it is closed.  put_serial is also 0 as long as the thread has
@@ -61,7 +61,7 @@ struct thread_cache {
 #define OWNER_LEAVING	1		/* the thread ends */
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
-#define THREAD_LAST 4	/* more would take too much of the static TLS that is left for libraries loaded by dlopen() */
+#define THREAD_LAST 4	/* more would take too much of the static TLS that is reserved for libraries loaded by dlopen() */
 #define SLOTS_SHIFT 43
 #define SECONDS_SHIFT 30
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
