@@ -389,7 +389,8 @@ struct peerdma_range {
  * when the device's driver is unbound.  Do not use them once the region is revoked.
  *
  *   -EINVAL      pci is not a PCI address; flags
- *   -ENODEV      no such device, or no driver has enabled it for DMA
+ *   -ENODEV      no such device, or no driver is bound to it (needed behind an IOMMU, and on machines other than PCs):
+ *                bind one, such as uio_pci_generic
  *   -EPERM       no CAP_SYS_RAWIO (DMA addresses are power over the machine); or a parent's context
  *   -EOPNOTSUPP  there is no path between the two devices; the back-end has no device addresses
  *   -EIO         the GPU's driver does not map this memory; the kernel's log says why

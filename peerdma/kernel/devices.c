@@ -61,7 +61,7 @@ static void take_down(struct peerdma_pin *pin, struct device *dev, bool let_go)
 	 */
 	if (smp_load_acquire(&pin->state) == PIN_NEW || !has_mapping(pin, dev))
 		return;
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	list_for_each_entry(made, &pin->made, node) {
 		if (!is_for(made, dev))
 			continue;

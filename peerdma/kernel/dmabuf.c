@@ -13,7 +13,8 @@
  * needs that lock, too.  So for these pins the reservation lock is taken before pin->lock
  * around every call that makes or unmakes a mapping: struct peerdma_import_ops.  The
  * exporter maps before pin->lock is taken, since it may move memory to map it, and notify
- * us of that.  Attaching and detaching are done without any lock.
+ * us of that.  Attaching is done without any lock, also without that of the device that a
+ * program maps for (uapi.c): attaching allocates, here and in the exporter.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -25,7 +26,7 @@
 #include "map.h"
 
 /* One device's attachment, with its mapping if it has one. */
-struct import {
+struct peerdma_import {
 	struct list_head node;		/* source->idle */
 	struct source *source;
 	struct dma_buf_attachment *attach;
@@ -38,7 +39,7 @@ struct import {
 /* pin->priv.  The reservation lock guards all fields but dmabuf. */
 struct source {
 	struct dma_buf *dmabuf;
-	struct import *ready;		/* mapped by lock_maps(), taken by dma_map */
+	struct peerdma_room *room;	/* its attachment is mapped by lock_maps(), taken by dma_map */
 	struct list_head idle;		/* to be detached */
 	u32 mapped;
 };
@@ -50,7 +51,7 @@ static struct source *source_of(const struct peerdma_pin *pin)
 
 static void moved(struct dma_buf_attachment *attach)
 {
-	struct import *im = attach->importer_priv;
+	struct peerdma_import *im = attach->importer_priv;
 
 	/*
 	 * If nothing is mapped, nothing is stale: the next mapping finds the memory at its
@@ -82,25 +83,36 @@ static int map_errno(int err)
 
 /* ---- attachments; no lock is held ---- */
 
-static struct import *import_create(struct source *source, u64 cookie, struct device *dev)
+static int attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		  struct peerdma_room *room)
 {
-	struct import *im = peerdma_zalloc(sizeof(*im));
+	struct source *source = source_of(pin);
+	struct peerdma_import *im;
+	int err;
 
+	if (!valid_dma_direction(dir))
+		return -EINVAL;
+	if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
+		return -EPERM;
+	if (!dev->dma_mask)
+		return -EOPNOTSUPP;
+	im = peerdma_zalloc(sizeof(*im));
 	if (!im)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	im->source = source;
-	im->cookie = cookie;
+	im->dir = dir;
+	im->cookie = pin->cookie;
 	im->attach = dma_buf_dynamic_attach(source->dmabuf, dev, &importer_ops, im);
 	if (IS_ERR(im->attach)) {
-		int err = PTR_ERR(im->attach);
-
+		err = PTR_ERR(im->attach);
 		kfree(im);
-		return ERR_PTR(map_errno(err));
+		return map_errno(err);
 	}
-	return im;
+	room->import = im;
+	return 0;
 }
 
-static void detach(struct import *im)
+void peerdma_import_detach(struct peerdma_import *im)
 {
 	dma_buf_detach(im->source->dmabuf, im->attach);
 	kfree(im);
@@ -108,80 +120,64 @@ static void detach(struct import *im)
 
 static void detach_all(struct list_head *idle)
 {
-	struct import *im, *next;
+	struct peerdma_import *im, *next;
 
 	list_for_each_entry_safe(im, next, idle, node)
-		detach(im);
+		peerdma_import_detach(im);
 }
 
 /* ---- mappings; the reservation lock is held ---- */
 
-static int import_map(struct import *im, enum dma_data_direction dir, bool pinned)
+static int import_map(struct peerdma_import *im, bool pinned)
 {
 	struct sg_table *sgt;
 	int err = pinned ? dma_buf_pin(im->attach) : 0;
 
 	if (err)
 		return err;
-	sgt = dma_buf_map_attachment(im->attach, dir);
+	sgt = dma_buf_map_attachment(im->attach, im->dir);
 	if (IS_ERR_OR_NULL(sgt)) {
 		if (pinned)
 			dma_buf_unpin(im->attach);
 		return sgt ? PTR_ERR(sgt) : -ENOMEM;
 	}
 	im->sgt = sgt;
-	im->dir = dir;
 	im->pinned = pinned;
 	im->source->mapped++;
 	return 0;
 }
 
-static void import_unmap(struct import *im)
+static void import_unmap(struct peerdma_import *im)
 {
 	im->source->mapped--;
 	dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
 	im->sgt = NULL;
 	if (im->pinned)
 		dma_buf_unpin(im->attach);
-	list_add(&im->node, &im->source->idle);
 }
 
-static int lock_maps(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+static int lock_maps(struct peerdma_pin *pin, struct peerdma_room *room)
 {
 	struct source *source = pin->priv;
-	struct import *im = NULL;
 	int err;
 
-	if (dev) {
-		if (!valid_dma_direction(dir))
-			return -EINVAL;
-		if (pin->flags & PEERDMA_PIN_READONLY && dir != DMA_TO_DEVICE)
-			return -EPERM;
-		if (!dev->dma_mask)
-			return -EOPNOTSUPP;
-		im = import_create(source, pin->cookie, dev);
-		if (IS_ERR(im))
-			return PTR_ERR(im);
+	if (!room) {
+		dma_resv_lock(source->dmabuf->resv, NULL);
+		mutex_lock(&pin->lock);
+		return 0;
 	}
 	/* The exporter and its other importers decide how long the lock is held. */
-	if (im && dma_resv_lock_interruptible(source->dmabuf->resv, NULL)) {
-		detach(im);
+	if (dma_resv_lock_interruptible(source->dmabuf->resv, NULL))
 		return -ERESTARTSYS;
+	err = import_map(room->import, true);
+	/* An exporter that refuses to pin may still map, and move later. */
+	if (err && err != -ENOMEM)
+		err = import_map(room->import, false);
+	if (err) {
+		dma_resv_unlock(source->dmabuf->resv);
+		return map_errno(err);
 	}
-	if (!im)
-		dma_resv_lock(source->dmabuf->resv, NULL);
-	if (im) {
-		err = import_map(im, dir, true);
-		/* An exporter that refuses to pin may still map, and move later. */
-		if (err && err != -ENOMEM)
-			err = import_map(im, dir, false);
-		if (err) {
-			dma_resv_unlock(source->dmabuf->resv);
-			detach(im);
-			return map_errno(err);
-		}
-		source->ready = im;
-	}
+	source->room = room;
 	mutex_lock(&pin->lock);
 	return 0;
 }
@@ -192,16 +188,17 @@ static void unlock_maps(struct peerdma_pin *pin)
 	LIST_HEAD(idle);
 
 	mutex_unlock(&pin->lock);
-	if (source->ready)
-		import_unmap(source->ready);
-	source->ready = NULL;
+	/* No mapping was made: the attachment is the next attempt's, or the room's end detaches it. */
+	if (source->room && source->room->import)
+		import_unmap(source->room->import);
+	source->room = NULL;
 	list_splice_init(&source->idle, &idle);
 	dma_resv_unlock(source->dmabuf->resv);
 	detach_all(&idle);
 }
 
 /* Adds those parts of the exporter's segments that lie in the mapping's range. */
-static int take_segments(struct peerdma_map *map, const struct import *im)
+static int take_segments(struct peerdma_map *map, const struct peerdma_import *im)
 {
 	u64 from = map->pub.pin->start + map->offset, to = from + map->length, at = 0;
 	struct scatterlist *sg;
@@ -227,20 +224,24 @@ static int source_dma_map(struct peerdma_map *map)
 	struct source *source = map->pub.pin->priv;
 	int err;
 
-	if (WARN_ON(!source->ready))
+	if (WARN_ON(!source->room))
 		return -EOPNOTSUPP;
-	err = take_segments(map, source->ready);
+	err = take_segments(map, source->room->import);
 	if (err)
 		return err;
-	map->priv = source->ready;
-	source->ready = NULL;
+	map->priv = source->room->import;
+	source->room->import = NULL;
 	return 0;
 }
 
 static void source_dma_unmap(struct peerdma_map *map)
 {
-	dma_resv_assert_held(source_of(map->pub.pin)->dmabuf->resv);
-	import_unmap(map->priv);
+	struct source *source = source_of(map->pub.pin);
+	struct peerdma_import *im = map->priv;
+
+	dma_resv_assert_held(source->dmabuf->resv);
+	import_unmap(im);
+	list_add(&im->node, &source->idle);
 	map->nsegs = 0;
 }
 
@@ -278,6 +279,7 @@ static void source_free(struct peerdma_pin *pin)
 }
 
 static const struct peerdma_import_ops import_ops = {
+	.attach = attach,
 	.lock = lock_maps,
 	.unlock = unlock_maps,
 	.free = source_free,
@@ -336,9 +338,9 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 	pin->priv = source;
 	pin->import = &import_ops;
 	/* The caller runs code of this module, so it is loaded. */
-	__module_get(THIS_MODULE);
+	WARN_ON(!peerdma_provider_hold(&dmabuf_provider));
 	err = peerdma_pin_start_at(pin, &dmabuf_provider);
 	if (err)
-		module_put(THIS_MODULE);
+		peerdma_provider_let_go(&dmabuf_provider);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include "pin.h"
 
 struct dma_buf;
+struct peerdma_import;
 
 void peerdma_dmabuf_init(void);
 /*
@@ -14,5 +15,7 @@ void peerdma_dmabuf_init(void);
  * reference to the dma-buf.
  */
 int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf);
+/* Ends an attachment that no mapping has taken.  No lock held. */
+void peerdma_import_detach(struct peerdma_import *im);
 
 #endif

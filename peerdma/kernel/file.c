@@ -33,7 +33,7 @@ static void end_maps(struct peerdma_file *file, struct peerdma_pin *pin)
 {
 	struct peerdma_made *made, *next;
 
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	list_for_each_entry_safe(made, next, &pin->made, node) {
 		struct peerdma_map *map = peerdma_map_of(made);
 

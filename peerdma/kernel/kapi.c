@@ -175,7 +175,7 @@ void peerdma_unmap(struct peerdma_mapping *mapping)
 	 * the lock.
 	 */
 	kref_get(&pin->ref);
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	peerdma_made_end(&map->made);
 	peerdma_maps_unlock(pin);
 	peerdma_pin_put(pin);

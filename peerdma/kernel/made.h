@@ -7,15 +7,15 @@
 
 /*
  * Takes the provider's lock, if it needs one, and pin->lock, around every call that makes
- * or unmakes a mapping.  The pin must not be NEW. dev: the device that a mapping is to be
- * made for, or NULL.  Returns 0, or a negative errno if the pin cannot be mapped: then
- * nothing is locked.  Never fails if dev is NULL.
+ * or unmakes a mapping.  The pin must not be NEW. room: that of a mapping that is to be made
+ * (peerdma_map_prepare()), or NULL.  Returns 0, or a negative errno if the pin cannot be
+ * mapped: then nothing is locked.  Never fails if room is NULL.
  */
-static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct peerdma_room *room)
 {
 	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
 	if (unlikely(pin->import))
-		return pin->import->lock(pin, dev, dir);
+		return pin->import->lock(pin, room);
 	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
 	return 0;
 }

@@ -469,9 +469,9 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	p = pin->provider;
-	/* A LIVE pin holds the module, so __module_get() is allowed. */
+	/* A LIVE pin has a hold, so another one cannot fail. */
 	if (!err)
-		__module_get(p->owner);
+		WARN_ON(!peerdma_provider_hold(p));
 	mutex_unlock(&pin->lock);
 	if (err)
 		return err;
@@ -482,26 +482,34 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 			peerdma_turn_leave(&p->turns);
 		}
 	}
-	module_put(p->owner);
+	peerdma_provider_let_go(p);
 	return err;
 }
 
-int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+			struct peerdma_room *room)
+{
+	int err = peerdma_room_make(room);
+
+	if (likely(!pin->import) || err || room->import)
+		return err;
+	err = peerdma_map_reach(pin, dev, false);
+	return err ?: pin->import->attach(pin, dev, dir, room);
+}
+
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)
 {
 	int err;
 
-	/*
-	 * For an import, peerdma_maps_lock() attaches the device, and its provider has no
-	 * `reach'.
-	 */
-	if (likely(!pin->import)) {
-		peerdma_maps_lock(pin, dev, dir);
-		if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
-			return 0;
-		peerdma_maps_unlock(pin);
-	}
+	/* The provider of imports has no `reach'. */
+	if (unlikely(pin->import))
+		return peerdma_maps_lock(pin, room);
+	peerdma_maps_lock(pin, room);
+	if (likely(pin->state == PIN_LIVE && (!pin->provider->reach || vouched(pin, dev))))
+		return 0;
+	peerdma_maps_unlock(pin);
 	err = peerdma_map_reach(pin, dev, false);
-	return err ?: peerdma_maps_lock(pin, dev, dir);
+	return err ?: peerdma_maps_lock(pin, room);
 }
 
 /*
@@ -543,6 +551,17 @@ void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u
 	room->wants_segs = runs > ARRAY_SIZE(pin->map.few) ? runs : 0;
 }
 
+/* The room was too small.  -EAGAIN, or: it is so however often it is tried (room.h). */
+static int try_again(const struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)
+{
+	if (++room->attempts < PEERDMA_ROOM_ATTEMPTS)
+		return -EAGAIN;
+	dev_warn_ratelimited(dev, "peerdma: pin %u is not mapped: the driver of its memory (%s) returns other segments each time\n",
+			     pin->id, pin->provider->name);
+	room->attempts = 0;
+	return -EOPNOTSUPP;
+}
+
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
 				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
@@ -557,7 +576,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map = take_map(pin, room);
 	if (!map) {
 		room->wants_map = true;
-		return ERR_PTR(-EAGAIN);
+		return ERR_PTR(try_again(pin, dev, room));
 	}
 	map->pub.pin = pin;
 	map->pub.dev = get_device(dev);
@@ -582,8 +601,9 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 		peerdma_map_return_room(map, room);
 		peerdma_made_stale(&map->made, dev);
 		peerdma_made_end(&map->made);
-		return ERR_PTR(err);
+		return ERR_PTR(err == -EAGAIN ? try_again(pin, dev, room) : err);
 	}
+	room->attempts = 0;
 	map->live = true;
 	atomic64_inc(&peerdma_stats.maps);
 	trace_peerdma_map(pin, map);
@@ -600,7 +620,7 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
 	if (!ops->runs_only)
 		peerdma_map_want(pin, dev, 0, pin->pinned_length, &room);
 	do {
-		err = peerdma_room_make(&room) ?: peerdma_maps_lock_for(pin, dev, dir);
+		err = peerdma_map_prepare(pin, dev, dir, &room) ?: peerdma_maps_lock_for(pin, dev, &room);
 		if (err) {
 			map = ERR_PTR(err);
 			break;

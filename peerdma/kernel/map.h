@@ -12,10 +12,17 @@ extern const struct peerdma_made_ops peerdma_map_ops;
 extern const struct peerdma_made_ops peerdma_runs_ops;
 
 /*
+ * All that a mapping needs and that may wait for the user, for memory or for the exporter of
+ * an imported dma-buf: no lock held.  0, -ENOMEM, or why the pin cannot be mapped.  Undone
+ * by peerdma_room_free().
+ */
+int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+			struct peerdma_room *room);
+/*
  * peerdma_map_reach() and peerdma_maps_lock().  If the provider has already said that the
  * device reaches its memory, it is not asked again.
  */
-int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room);
 
 /*
  * Maps [offset, offset + length) of the pin for dev. peerdma_maps_lock() held.  Undone by

@@ -57,7 +57,7 @@ struct stray {
 	struct peerdma_account *account;	/* NULL: nothing is charged, as it ends soon */
 	u64 aperture;
 	unsigned long until;	/* jiffies: forgotten after that; 0: when called */
-	bool held;		/* strays_lock: has a reference to this module */
+	bool held;		/* strays_lock: holds this module */
 	bool called;
 };
 
@@ -65,7 +65,11 @@ struct stray {
 
 static DEFINE_HASHTABLE(strays, 10);	/* by cookie */
 static atomic_t nstrays;
-static unsigned int nheld;		/* strays_lock: strays with a reference to this module */
+/*
+ * strays_lock: strays that hold this module.  All of them have one reference together: Linux
+ * shows every user how many there are.
+ */
+static unsigned int nheld;
 /*
  * A spinlock, since this module may not sleep after its callback has called
  * peerdma_revoke() (provider.h).
@@ -96,8 +100,8 @@ static void let_module_go(struct stray *s)
 	if (!s->held)
 		return;
 	s->held = false;
-	nheld--;
-	module_put(THIS_MODULE);
+	if (!--nheld)
+		module_put(THIS_MODULE);
 }
 
 static void stray_free(struct stray *s)
@@ -111,7 +115,7 @@ static void stray_free(struct stray *s)
 	atomic_dec(&nstrays);
 }
 
-/* Moves strays that are over to @ended, and drops module references of dead processes. */
+/* Moves strays that are over to @ended; those of dead processes do not hold the module any more. */
 static void sweep(struct hlist_head *bucket, struct hlist_head *ended)
 {
 	struct hlist_node *next;
@@ -185,13 +189,13 @@ static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 		atomic_inc(&s->account->used[CHARGE_PINS]);
 		atomic64_add(s->aperture, &s->account->aperture);
 	}
-	__module_get(THIS_MODULE);
 	s->held = true;
 	atomic_inc(&nstrays);
 	/* Before pin->revoked is read: pairs with the barrier in stray_called(). */
 	smp_mb__after_atomic();
 	spin_lock(&strays_lock);
-	nheld++;
+	if (!nheld++)
+		__module_get(THIS_MODULE);
 	hash_add(strays, &s->node, s->cookie);
 	/*
 	 * The callback first marks the pin, then looks for a stray under this lock: if it

@@ -50,6 +50,7 @@ enum peerdma_state {
 
 struct peerdma_made;
 struct peerdma_pin;
+struct peerdma_room;
 struct peerdma_slot;
 struct peerdma_slots;
 
@@ -131,7 +132,11 @@ struct peerdma_map {
  * unmakes a mapping.
  */
 struct peerdma_import_ops {
-	int (*lock)(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir);
+	/* Makes room->import, for one mapping.  No lock held. */
+	int (*attach)(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		      struct peerdma_room *room);
+	/* room: of a mapping that is to be made, with its attachment; or NULL. */
+	int (*lock)(struct peerdma_pin *pin, struct peerdma_room *room);
 	void (*unlock)(struct peerdma_pin *pin);
 	/* No reference to the pin is left. */
 	void (*free)(struct peerdma_pin *pin);

@@ -157,7 +157,7 @@ static __always_inline int get_live(struct peerdma_pin *pin, struct peerdma_prov
 	if (likely(!err))
 		err = make_live(pin, other);
 	if (unlikely(other))
-		module_put(other->owner);
+		peerdma_provider_let_go(other);
 	/* Without pin->lock: a provider's put may wait for the callback. */
 	if (unlikely(err && pin->priv)) {
 		give_back(pin);
@@ -208,7 +208,7 @@ static __always_inline int pin_get(struct peerdma_pin *pin)
 		if (err == -ENXIO)
 			continue;
 		if (err)
-			module_put(p->owner);
+			peerdma_provider_let_go(p);
 		break;
 	}
 	return err;
@@ -391,7 +391,7 @@ static __always_inline void finish(struct peerdma_pin *pin)
 		uncharge(pin);
 	if (likely(pin->owner))
 		leave_owner(pin, false);
-	module_put(p->owner);
+	peerdma_provider_let_go(p);
 	atomic64_inc(&peerdma_stats.unpins);
 	/* Only now may another pin get the id: until put returned, the callback could come. */
 	peerdma_pin_put(pin);
@@ -425,7 +425,7 @@ static noinline void end_made(struct peerdma_pin *pin)
 
 	if (!pin->down)
 		peerdma_made_stop_all(pin, false);
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	peerdma_made_down_all(pin);
 	/* Release: a revoker that waits may now let the memory be reused. */
 	smp_store_release(&pin->down, true);

@@ -62,8 +62,8 @@
 
 int peerdma_pin_start(struct peerdma_pin *pin);
 /*
- * As peerdma_pin_start(), with a provider that the caller has chosen.  The caller holds the
- * provider's module; if this succeeds, the pin holds it. pin->priv may be set already: then
+ * As peerdma_pin_start(), with a provider that the caller has chosen and holds; if this
+ * succeeds, the pin has that hold. pin->priv may be set already: then
  * `put' and `release' are called on failure, too.
  */
 int peerdma_pin_start_at(struct peerdma_pin *pin, struct peerdma_provider *provider);
@@ -80,13 +80,19 @@ void peerdma_pin_drop_hold(struct peerdma_pin *pin);
 /* ---- provider.c ---- */
 
 /*
+ * Keep the provider's module loaded, for each pin.  All holds together are one reference to
+ * the module, since Linux shows every user how many references there are.  hold: false, if
+ * the module is being unloaded. let_go: never the last one in the provider's own code.
+ */
+bool peerdma_provider_hold(struct peerdma_provider *provider);
+void peerdma_provider_let_go(struct peerdma_provider *provider);
+/*
  * Returns the provider after `prev' (NULL: the first) that may know a range with these
- * flags, with its module held, and drops the module of `prev'.
+ * flags, held, and lets go of `prev'.
  */
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags);
 /*
- * Returns a provider other than `own' that claims the pin's memory, with its module held,
- * or NULL.
+ * Returns a provider other than `own' that claims the pin's memory, held, or NULL.
  */
 struct peerdma_provider *peerdma_provider_claiming(const struct peerdma_pin *pin,
 						   const struct peerdma_provider *own);

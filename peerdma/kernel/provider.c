@@ -8,29 +8,61 @@
 #define PROVIDERS	8
 #define HOST		(PROVIDERS - 1)		/* after all others */
 
-/*
- * Readers do not sleep: with preemption off they take a reference to the module of the
- * provider that they will use.
- */
+/* Readers hold the provider that they will use. */
 static struct peerdma_provider __rcu *providers[PROVIDERS];
 static DEFINE_MUTEX(providers_lock);		/* writers */
 u32 peerdma_claimers;				/* providers_lock, to write */
+
+/*
+ * Guards the first hold of a provider, and the last.  It is not part of the provider, which
+ * may be gone as soon as the reference to its module is.
+ */
+static DEFINE_SPINLOCK(holds_lock);
+
+static noinline bool hold_first(struct peerdma_provider *p)
+{
+	bool held = true;
+
+	spin_lock(&holds_lock);
+	if (!atomic_inc_not_zero(&p->holds)) {
+		held = try_module_get(p->owner);
+		if (held)
+			atomic_set(&p->holds, 1);
+	}
+	spin_unlock(&holds_lock);
+	return held;
+}
+
+bool peerdma_provider_hold(struct peerdma_provider *p)
+{
+	return atomic_inc_not_zero(&p->holds) || hold_first(p);
+}
+
+void peerdma_provider_let_go(struct peerdma_provider *p)
+{
+	struct module *owner = p->owner;
+
+	if (!atomic_dec_and_lock(&p->holds, &holds_lock))
+		return;
+	spin_unlock(&holds_lock);
+	module_put(owner);
+}
 
 struct peerdma_provider *peerdma_provider_next(struct peerdma_provider *prev, u32 flags)
 {
 	struct peerdma_provider *p = NULL;
 	u32 i;
 
-	preempt_disable();
+	rcu_read_lock();
 	for (i = prev ? prev->index + 1 : 0; i < PROVIDERS; i++) {
-		p = rcu_dereference_sched(providers[i]);
-		if (p && !(flags & p->refuses) && try_module_get(p->owner))
+		p = rcu_dereference(providers[i]);
+		if (p && !(flags & p->refuses) && peerdma_provider_hold(p))
 			break;
 		p = NULL;
 	}
-	preempt_enable();
+	rcu_read_unlock();
 	if (prev)
-		module_put(prev->owner);
+		peerdma_provider_let_go(prev);
 	return p;
 }
 
@@ -45,6 +77,7 @@ u32 peerdma_provider_count(void)
 
 void peerdma_provider_init(struct peerdma_provider *provider)
 {
+	atomic_set(&provider->holds, 0);
 	peerdma_turns_init(&provider->turns);
 }
 

@@ -127,6 +127,7 @@ struct peerdma_provider {
 	u32 index;		/* position in the order in which providers are asked */
 	u32 refuses;		/* requests with one of these PEERDMA_PIN_* skip it */
 	u32 claimer;		/* 1: has `claims' */
+	atomic_t holds;		/* peerdma_provider_hold(); above zero: one reference to `owner' */
 	struct peerdma_turns turns;	/* of its gets and puts; not used for host memory */
 };
 

@@ -78,8 +78,9 @@ void peerdma_unreserve(struct peerdma_map *map)
 {
 	struct device *dev = map->pub.dev;
 	/*
-	 * If not: the device was given to VFIO, or an administrator has changed the type of
-	 * its domain.  Then that of peerdma_reserve() may not exist any more.
+	 * If not: the device was given to VFIO, or has lost its driver, and an administrator
+	 * has changed the type of its domain before devices.c came here.  Then that of
+	 * peerdma_reserve() may not exist any more.
 	 */
 	bool same = iommu_get_domain_for_dev(dev) == map->domain;
 	u32 i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* room.c - allocates what a mapping takes; room.h says why it is done apart. */
 #include "charge.h"
+#include "dmabuf.h"
 #include "map.h"
 #include "room.h"
 
@@ -66,5 +67,7 @@ void peerdma_room_free(struct peerdma_room *room)
 	kfree(room->map);
 	kvfree(room->segs);
 	free_table(&room->sgt);
+	if (unlikely(room->import))
+		peerdma_import_detach(room->import);
 	memset(room, 0, sizeof(*room));
 }

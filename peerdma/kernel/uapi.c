@@ -346,7 +346,7 @@ static int name_map(struct map_call *m, u32 space)
 	struct peerdma_map *map = m->map;
 	int err = 0;
 
-	peerdma_maps_lock(m->pin, NULL, DMA_NONE);
+	peerdma_maps_lock(m->pin, NULL);
 	/* The pin has ended meanwhile, or the device has lost its driver (devices.c). */
 	if (!map->live)
 		err = peerdma_pin_usable(m->pin) ?: -ENODEV;
@@ -372,7 +372,7 @@ static int name_or_end(struct map_call *m, u32 space)
 	err = m->segs ? peerdma_xa_reserve_cyclic(&m->file->maps, &m->handle, &m->file->next_map) : -ENOMEM;
 	if (!err)
 		return name_map(m, space);
-	peerdma_maps_lock(m->pin, NULL, DMA_NONE);
+	peerdma_maps_lock(m->pin, NULL);
 	peerdma_made_end(&m->map->made);
 	peerdma_maps_unlock(m->pin);
 	m->map = NULL;
@@ -394,7 +394,7 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	xa_unlock(&file->maps);
 	if (!pin)
 		return err;
-	peerdma_maps_lock(pin, NULL, DMA_NONE);
+	peerdma_maps_lock(pin, NULL);
 	/* Look again, since the lock was not held; handles are not reused. */
 	if (xa_load(&file->maps, handle) == map) {
 		xa_erase(&file->maps, handle);
@@ -407,13 +407,23 @@ static int unmap(struct peerdma_file *file, u32 handle)
 }
 
 /*
- * On x86 a device has its IOMMU as soon as it is found.  Elsewhere Linux sets up a device's
- * DMA when a driver is bound; before that the DMA API returns addresses that the IOMMU does
- * not know.
+ * Does the device's DMA stay set up as it is, until devices.c has taken its mappings down?
+ *
+ * Behind an IOMMU only while it has a driver.  Without one, an administrator can change the
+ * type of the IOMMU's domain (iommu_group/type) at any time, or bind a driver that attaches
+ * a domain of its own: then the domain that a mapping was made in is freed, no notifier is
+ * called, and unmapping would free addresses of another domain.  The address of the domain
+ * does not tell them apart, since the next domain may be allocated there.  While a driver is
+ * bound, the kernel refuses to change the type: 6.1 looks for the driver with the device's
+ * lock held, later kernels count drivers in the group.  A driver that manages its own DMA,
+ * which is not counted, is refused in map_locked().
+ *
+ * Without an IOMMU there is nothing to change on x86.  Elsewhere Linux sets up a device's DMA
+ * when a driver is bound.
  */
-static bool dma_is_set_up(struct pci_dev *pdev)
+static bool dma_is_settled(struct pci_dev *pdev)
 {
-	return IS_ENABLED(CONFIG_X86) || pdev->driver;
+	return pdev->driver || (IS_ENABLED(CONFIG_X86) && !device_iommu_mapped(&pdev->dev));
 }
 
 /*
@@ -437,9 +447,9 @@ static struct peerdma_map *map_locked(struct map_call *m, struct peerdma_room *r
 
 	if (m->pdev->driver && m->pdev->driver->driver_managed_dma)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!dma_is_set_up(m->pdev) || !on_the_bus(m->pdev))
+	if (!dma_is_settled(m->pdev) || !on_the_bus(m->pdev))
 		return ERR_PTR(-ENODEV);
-	err = peerdma_maps_lock_for(m->pin, &m->pdev->dev, m->dir);
+	err = peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
 	if (err)
 		return ERR_PTR(err);
 	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length, &peerdma_runs_ops, room);
@@ -457,7 +467,7 @@ static int map_device(struct map_call *m)
 	int err;
 
 	do {
-		err = peerdma_room_make(&room);
+		err = peerdma_map_prepare(m->pin, &m->pdev->dev, m->dir, &room);
 		if (err)
 			break;
 		device_lock(&m->pdev->dev);

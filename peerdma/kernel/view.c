@@ -337,7 +337,10 @@ struct preparation {
 	u32 missing;			/* spares: -EAGAIN */
 };
 
-/* pin->lock held.  -EAGAIN: `missing' says how many spares are to be there. */
+/*
+ * pin->lock held.  -EAGAIN: `missing' says how many spares are to be there.  The pages of a pin
+ * stay the same, so the second attempt has enough.
+ */
 static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
 {
 	struct view *view = p->view;

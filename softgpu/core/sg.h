@@ -235,9 +235,10 @@ void sg_client_set_user(struct sg_client *client, u64 user);
 
 /*
  * Closes a client: finishes or drops its queued work, and frees everything made through it.
- * Pins are revoked in the calling thread.
+ * Pins are revoked in the calling thread.  Returns whether a fetch of its process's memory is
+ * still under way.  It has references of its own and does not use the client any more, so only
+ * tests look at that.
  */
-/* True: a fetch of its process's memory is still under way. */
 bool sg_client_close(struct sg_client *client);
 
 const void *sg_client_key(const struct sg_client *client);

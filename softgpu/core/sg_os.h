@@ -12,7 +12,8 @@
  *   container_of(ptr, type, member), SG_WARN_ON(cond) (reports a broken invariant,
  *             gives cond's value; a test version aborts)
  *
- *   void *sg_zalloc(size_t)                  zeroed, NULL when out of memory; may sleep; any size
+ *   void *sg_zalloc(size_t)                  zeroed, NULL when out of memory or at a limit of the calling process;
+ *                                            may sleep, but waits for no user; any size
  *   void sg_free(void *)                     NULL is fine
  *
  *   struct sg_mutex                          sg_mutex_init/destroy/lock/unlock(struct sg_mutex *)

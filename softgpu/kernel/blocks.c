@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include "charge.h"
 #include "softgpu.h"
 
 #define BLOCK_ORDER	(SG_PAGE_SHIFT - PAGE_SHIFT)
@@ -21,8 +22,18 @@ static void free_pages_of(struct page **pages, u64 npages)
 		__free_page(pages[--npages]);
 }
 
+static struct page *alloc_block(bool charged)
+{
+	struct page *block;
+
+	if (!charged)
+		return alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, BLOCK_ORDER);
+	block = alloc_pages(SOFTGPU_CHARGED_AT_ONCE | __GFP_ZERO, BLOCK_ORDER);
+	return block ?: alloc_pages(SOFTGPU_CHARGED | __GFP_ZERO, BLOCK_ORDER);
+}
+
 /* False: out of memory. */
-static bool alloc_blocks(struct page **pages, u64 npages)
+static bool alloc_blocks(struct page **pages, u64 npages, bool charged)
 {
 	u64 i;
 
@@ -31,7 +42,7 @@ static bool alloc_blocks(struct page **pages, u64 npages)
 			pages[i] = pages[i - 1] + 1;
 			continue;
 		}
-		pages[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, BLOCK_ORDER);
+		pages[i] = alloc_block(charged);
 		if (!pages[i]) {
 			free_pages_of(pages, i);
 			return false;
@@ -41,7 +52,7 @@ static bool alloc_blocks(struct page **pages, u64 npages)
 	return true;
 }
 
-void *softgpu_blocks_alloc(u64 length)
+void *softgpu_blocks_alloc(u64 length, bool charged)
 {
 	u64 npages = length >> PAGE_SHIFT;
 	struct page **pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL);
@@ -49,7 +60,7 @@ void *softgpu_blocks_alloc(u64 length)
 
 	if (!pages)
 		return NULL;
-	if (alloc_blocks(pages, npages)) {
+	if (alloc_blocks(pages, npages, charged)) {
 		/* From then on the mapping owns the pages and the array. */
 		memory = vmap(pages, npages, VM_MAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
 		if (memory)

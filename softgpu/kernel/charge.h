@@ -3,11 +3,19 @@
  * charge.h - memory that is charged to the cgroup of the calling process.
  *
  * Programs decide how many objects there are, so these are charged.  A charge that may sleep
- * is slowed down where the cgroup is above its memory.high, for seconds.  Here it must not
- * be.  The core allocates with its lock held, and clients call get_pages with locks held for
- * which other users wait; a vendor's driver does not wait there either.  So the first try
- * does not sleep: memory.high does not concern it.  Where it fails, at the cgroup's
- * memory.max or where free memory is short, the second one reclaims memory as usual.
+ * is slowed down where the cgroup is above its memory.high, for seconds, and at its
+ * memory.max it reclaims memory, perhaps from a file system of the user, or kills a process.
+ * All users share the core's lock, so nothing waits for a cgroup while it is held:
+ *
+ * - softgpu_charged_now(), for the core, does not wait for the cgroup.  If free memory is
+ *   short, memory that is not charged is allocated and freed again, which reclaims as usual.
+ *   At the cgroup's limit the allocation fails, and with it the call.  (More than 32 KiB, for
+ *   which there was no contiguous memory, reclaims as the functions below do: large tables.)
+ * - The system call then makes room with no lock held, and is repeated: struct softgpu_room.
+ *
+ * Clients call get_pages and import dma-bufs with locks of their own held, and there no call
+ * can be repeated.  So softgpu_kvzalloc() and softgpu_sg_alloc() reclaim at the cgroup's
+ * limit, but only once, and kill no process.  They are not called with the core's lock held.
  */
 #ifndef SOFTGPU_CHARGE_H
 #define SOFTGPU_CHARGE_H
@@ -17,17 +25,36 @@
 #include <linux/slab.h>
 
 #define SOFTGPU_CHARGED_AT_ONCE	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
+#define SOFTGPU_CHARGED		(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
 static inline void *softgpu_kvzalloc(size_t size)
 {
-	return kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE) ?: kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE) ?: kvzalloc(size, SOFTGPU_CHARGED);
 }
 
 static inline int softgpu_sg_alloc(struct sg_table *table, unsigned int n)
 {
 	int err = sg_alloc_table(table, n, SOFTGPU_CHARGED_AT_ONCE);
 
-	return err == -ENOMEM ? sg_alloc_table(table, n, GFP_KERNEL_ACCOUNT | __GFP_NOWARN) : err;
+	return err == -ENOMEM ? sg_alloc_table(table, n, SOFTGPU_CHARGED) : err;
 }
+
+void *softgpu_charged_now(size_t size);
+
+/*
+ * For a call that has failed with -ENOMEM and changed nothing:
+ *
+ *	do {
+ *		softgpu_room_begin(&room);
+ *		err = ...;
+ *	} while (err == -ENOMEM && softgpu_room_make(&room));
+ */
+struct softgpu_room {
+	int refused;
+	int tries;
+};
+void softgpu_room_begin(struct softgpu_room *room);
+/* True: it may have failed for the cgroup's limit, and there is room now.  No lock held. */
+bool softgpu_room_make(struct softgpu_room *room);
 
 #endif

@@ -79,7 +79,11 @@ static void free_system(void *memory, u64 length)
 	atomic64_sub(length, &system_used);
 }
 
-/* Allocates at most half of the machine's memory in total. */
+/*
+ * Allocates at most half of the machine's memory in total.  It is charged to the process for
+ * which the memory is moved: the one that imports the dma-buf, or reads it.  A dma-buf's
+ * reservation lock is held, for which only its own users wait.
+ */
 static void *alloc_system(u64 length)
 {
 	u64 limit = (u64)totalram_pages() << (PAGE_SHIFT - 1);
@@ -88,7 +92,7 @@ static void *alloc_system(u64 length)
 	if (length > limit)
 		return NULL;
 	if ((u64)atomic64_add_return(length, &system_used) <= limit)
-		memory = softgpu_blocks_alloc(length);
+		memory = softgpu_blocks_alloc(length, true);
 	if (!memory)
 		atomic64_sub(length, &system_used);
 	return memory;

@@ -12,8 +12,9 @@
  * to read, does not wait: it is made under the reservation lock, which importers need to
  * unmap.
  *
- * Locks: exports_lock, then the reservation lock.  Neither is held while waiting for
- * importers, since unmapping may end another dma-buf.
+ * Locks: exports_lock is held for no other lock: all users' dma-bufs are begun and ended
+ * under it, and one user's reservation lock may be held for seconds.  Neither is held while
+ * waiting for importers, since unmapping may end another dma-buf.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -258,13 +259,14 @@ static int move_in_time(struct export *x, enum sg_place to)
 
 /* ---- on command ---- */
 
+/* The first dma-buf with this number or a higher one. */
 static struct moving *command_begin(u64 number)
 {
 	struct moving *mv, *found = NULL;
 
 	mutex_lock(&exports_lock);
 	list_for_each_entry(mv, &exports, node) {
-		if (mv->number != number)
+		if (mv->number < number)
 			continue;
 		mv->commands++;
 		found = mv;
@@ -292,6 +294,10 @@ int softgpu_dynamic_move(u64 number, enum sg_place to)
 
 	if (!mv)
 		return -ENOENT;
+	if (mv->number != number) {
+		command_end(mv);
+		return -ENOENT;
+	}
 	x = mv->dmabuf->priv;
 	dma_resv_lock(mv->dmabuf->resv, NULL);
 	err = SOFTGPU_IMPORTERS_PROMISE ? move_in_time(x, to) : softgpu_export_move(x, to);
@@ -320,17 +326,18 @@ void softgpu_moving_end(struct moving *mv)
 
 void softgpu_dynamic_show(struct seq_file *m)
 {
-	const struct moving *mv;
+	struct moving *mv;
+	u64 number = 0;
 
 	seq_puts(m, "number\tlength\tusers\tplaced\tmoves\tbusy\tevictions\tlate\tin\n");
-	mutex_lock(&exports_lock);
-	list_for_each_entry(mv, &exports, node) {
+	while ((mv = command_begin(number))) {
 		dma_resv_lock(mv->dmabuf->resv, NULL);
 		seq_printf(m, "%llu\t%zu\t%u\t%u\t%llu\t%llu\t%llu\t%u\t%s\n", mv->number,
 			   mv->dmabuf->size, mv->users, mv->has_place, mv->moves, mv->busy,
 			   mv->evictions, mv->late,
 			   sg_keep_place(&mv->keep) == SG_IN_SYSTEM ? "system" : "vram");
 		dma_resv_unlock(mv->dmabuf->resv);
+		number = mv->number + 1;
+		command_end(mv);
 	}
-	mutex_unlock(&exports_lock);
 }

@@ -27,6 +27,7 @@
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
 #include "../include/softgpu_uapi.h"
+#include "charge.h"
 #include "compat.h"
 #include "softgpu.h"
 
@@ -58,9 +59,26 @@ static bool is_taken(const struct softgpu_file *f)
 	return false;
 }
 
+static int client_open(struct softgpu_file *f, u32 index)
+{
+	int err = -EBUSY;
+
+	mutex_lock(&files_lock);
+	if (!is_taken(f))
+		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, &f->host,
+				     &f->client);
+	if (!err) {
+		sg_client_set_user(f->client, from_kuid(&init_user_ns, current_euid()));
+		list_add(&f->node, &files);
+	}
+	mutex_unlock(&files_lock);
+	return err;
+}
+
 static int file_open(struct inode *inode, struct file *filp)
 {
 	u32 index = iminor(inode) - MINOR(first);
+	struct softgpu_room room = {};
 	struct softgpu_file *f;
 	int err;
 
@@ -78,16 +96,10 @@ static int file_open(struct inode *inode, struct file *filp)
 	}
 	f->process = get_pid(task_tgid(current));
 	f->mapping = filp->f_mapping;
-	mutex_lock(&files_lock);
-	err = -EBUSY;
-	if (!is_taken(f))
-		err = sg_client_open(softgpu_sg, index, f->process, &softgpu_host_ops, &f->host,
-				     &f->client);
-	if (!err) {
-		sg_client_set_user(f->client, from_kuid(&init_user_ns, current_euid()));
-		list_add(&f->node, &files);
-	}
-	mutex_unlock(&files_lock);
+	do {
+		softgpu_room_begin(&room);
+		err = client_open(f, index);
+	} while (err == -ENOMEM && softgpu_room_make(&room));
 	if (err)
 		goto drop;
 	filp->private_data = f;
@@ -159,7 +171,7 @@ static u32 call_size(u32 nr, u32 *least)
 	return *least;
 }
 
-static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
+static long call(struct file *filp, unsigned int cmd, unsigned long argp)
 {
 	struct softgpu_file *f = filp->private_data;
 	void __user *uarg = (void __user *)argp;
@@ -206,6 +218,18 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 	ret = put_arg(uarg, arg, size);
 	if (ret)
 		sg_call_undo(f->client, nr, arg);
+	return ret;
+}
+
+static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
+{
+	struct softgpu_room room = {};
+	long ret;
+
+	do {
+		softgpu_room_begin(&room);
+		ret = call(filp, cmd, argp);
+	} while (ret == -ENOMEM && softgpu_room_make(&room));
 	return ret;
 }
 

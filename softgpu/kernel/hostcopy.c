@@ -202,7 +202,11 @@ static int copy_chunk(struct mm_struct *mm, void *local, u64 addr, u64 len, bool
 		pagefault_enable();
 		kthread_unuse_mm(mm);
 	}
-	mmput(mm);
+	/*
+	 * Not here, if it is the last reference: the end of an address space waits for the file
+	 * systems of its mappings, which may be the user's, and all users share this engine.
+	 */
+	mmput_async(mm);
 	return err;
 }
 
@@ -256,6 +260,7 @@ static int fetch_chunk(struct mm_struct *mm, u64 addr, u64 len, bool write)
 		kthread_unuse_mm(mm);
 		guard_end(&guard);
 	}
+	/* It may be the last reference, and wait: this thread is the client's own. */
 	mmput(mm);
 	return err;
 }

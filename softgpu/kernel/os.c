@@ -12,7 +12,7 @@
 
 void *sg_zalloc(size_t size)
 {
-	return softgpu_kvzalloc(size);
+	return softgpu_charged_now(size);
 }
 
 void sg_free(void *p)

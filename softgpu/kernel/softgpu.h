@@ -107,8 +107,11 @@ void softgpu_chaos_init(struct dentry *root);
 
 int softgpu_pci_init(void);
 void softgpu_pci_uninit(void);
-/* blocks.c: allocates zeroed memory, a multiple of 64 KiB; returns its kernel address, or NULL. */
-void *softgpu_blocks_alloc(u64 length);
+/*
+ * blocks.c: allocates zeroed memory, a multiple of 64 KiB; returns its kernel address, or NULL.
+ * charged: to the cgroup of the calling process.
+ */
+void *softgpu_blocks_alloc(u64 length, bool charged);
 void softgpu_blocks_free(void *memory);
 u64 softgpu_blocks_phys(const void *memory, u64 offset);
 int softgpu_sysmem_init(void);

@@ -44,7 +44,7 @@ static int gpu_create(u32 number, struct softgpu_device **out)
 	gpu->phys = sysmem_phys;
 	memcpy(gpu->uuid, "SGPU", 4);
 	put_unaligned_be32(0xffff0000 | number, gpu->uuid + 4);
-	gpu->vram = softgpu_blocks_alloc(gpu->backing.size);
+	gpu->vram = softgpu_blocks_alloc(gpu->backing.size, false);
 	if (!gpu->vram)
 		goto free_gpu;
 	err = softgpu_device_add(gpu);

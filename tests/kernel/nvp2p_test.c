@@ -369,7 +369,7 @@ static int op_put(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 /* The mask of a device that has a driver is that driver's, unless it is the one that does nothing. */
 static bool has_driver(const struct pci_dev *peer)
 {
-	return peer->driver && strcmp(peer->driver->name, "uio_pci_generic");
+	return peer->driver && strcmp(peer->driver->name, "idle_driver");
 }
 
 static struct pci_dev *get_peer(const struct nvp2p_test_call *c)

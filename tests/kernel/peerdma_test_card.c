@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_card.c - see peerdma_test_card.h: QEMU's edu, by its BAR */
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -163,4 +164,34 @@ void card_name(char *name, size_t size)
 {
 	snprintf(name, size, "%04x:%02x:%02x.%u", first.at.domain, first.at.bus, first.at.devfn >> 3,
 		 first.at.devfn & 7);
+}
+
+bool card_needs_driver(void)
+{
+#ifdef __x86_64__
+	char path[256];
+
+	path_of(&first, path, sizeof(path), "iommu_group");
+	return !access(path, F_OK);
+#else
+	return true;
+#endif
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+void card_bind(void)
+{
+	char name[32], path[256];
+
+	card_name(name, sizeof(name));
+	path_of(&first, path, sizeof(path), "driver_override");
+	write_to(path, "idle_driver");
+	write_to("/sys/bus/pci/drivers_probe", name);
 }

@@ -38,6 +38,10 @@ void card_copy(uint64_t from, uint64_t to, size_t n);
 int card_map(int fd, uint32_t handle, uint32_t flags, struct peerdma_segment *segs,
 	     uint32_t *count, uint32_t *mapping);
 bool card_behind_iommu(void);
+/* Without a driver nothing is mapped for a device, except on a PC without an IOMMU. */
+bool card_needs_driver(void);
+/* Gives it one that does nothing, as bind_cards of tests/vm/lib.sh does. */
+void card_bind(void);
 /* Whether it may do DMA; `make' allows it first. */
 bool card_master(bool make);
 /* As sysfs has it. */

@@ -50,7 +50,6 @@ static void write_to(const char *path, const char *text)
 	close(fd);
 }
 
-/* Without a driver a device's DMA is set up on a PC only. */
 static void without_a_driver(int fd, uint32_t handle)
 {
 	struct peerdma_segment segs[64];
@@ -61,13 +60,13 @@ static void without_a_driver(int fd, uint32_t handle)
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver/unbind", name);
 	if (!access(path, F_OK))
 		write_to(path, name);
-#ifdef __x86_64__
-	WORKS(card_map(fd, handle, BOTH, segs, &count, &mapping));
-#else
+	if (!card_needs_driver()) {
+		WORKS(card_map(fd, handle, BOTH, segs, &count, &mapping));
+		return;
+	}
 	FAILS(ENODEV, card_map(fd, handle, BOTH, segs, &count, &mapping));
-	write_to("/sys/bus/pci/drivers_probe", name);
+	card_bind();
 	card_master(true);	/* which the driver took when it went */
-#endif
 }
 
 static void refusals(void)
@@ -115,6 +114,28 @@ static void refusals(void)
 	without_a_driver(fd, a.handle);
 	close(fd);
 	munmap(memory, 16 * PAGE);
+}
+
+/* While a device has mappings, the domain that they are in cannot be replaced. */
+static void lasting_domain(void)
+{
+	char name[32], path[256], *memory = host_memory(PAGE);
+	struct peerdma_segment seg;
+	struct peerdma_pin_args a;
+	uint32_t count = 1, mapping;
+	int fd = dev_open(), type;
+
+	card_name(name, sizeof(name));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group/type", name);
+	type = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(type >= 0);
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	WORKS(card_map(fd, a.handle, BOTH, &seg, &count, &mapping));
+	CHECK(mapping && write(type, "identity", 8) < 0 && (errno == EBUSY || errno == EPERM));
+	WORKS(unmap(fd, mapping));
+	close(type);
+	close(fd);
+	munmap(memory, PAGE);
 }
 
 static void life(void)
@@ -221,6 +242,13 @@ static void card_remove(void)
 	write_to(path, "1");
 }
 
+static void card_rescan(void)
+{
+	write_to("/sys/bus/pci/rescan", "1");
+	if (card_needs_driver())
+		card_bind();
+}
+
 /* What is mapped goes, and the IOMMU forgets it. */
 static void removal_of_a_mapping(int fd, uint32_t handle)
 {
@@ -235,10 +263,10 @@ static void removal_of_a_mapping(int fd, uint32_t handle)
 	card_remove();
 	CHECK(!mappings(fd, handle) && debugfs_stat("flushes") == flushes + translated);
 	WORKS(unmap(fd, mapping));
-	write_to("/sys/bus/pci/rescan", "1");
+	card_rescan();
 }
 
-/* It has no driver, so nothing is told of its end but the bus. */
+/* Without an IOMMU it has no driver, so nothing is told of its end but the bus. */
 static void removal(void)
 {
 	char *memory = host_memory(PAGE);
@@ -259,7 +287,7 @@ static void removal(void)
 		for (int k = 0; k < MAPPERS; k++)
 			pthread_join(threads[k], NULL);
 		CHECK(!mappings(m.fd, m.handle));
-		write_to("/sys/bus/pci/rescan", "1");
+		card_rescan();
 	}
 	close(m.fd);
 	munmap(memory, PAGE);
@@ -285,6 +313,10 @@ void test_devices(void)
 		return;
 	}
 	run("what MAP refuses", refusals);
+	if (card_behind_iommu())
+		run("a mapping's IOMMU domain cannot be replaced", lasting_domain);
+	else
+		skip("a mapping's IOMMU domain cannot be replaced", "no IOMMU");
 	run("map, unmap, and what ends mappings", life);
 	run("DMA from pinned memory to pinned memory", transfer);
 }

@@ -40,6 +40,18 @@ static void ask(int peer, char what)
 	CHECK(write(peer, &what, 1) == 1 && hear(peer));
 }
 
+/* Linux shows it to all users. */
+static int module_references(void)
+{
+	FILE *f = fopen("/sys/module/peerdma/refcnt", "re");
+	int n = -1;
+
+	CHECK(f && fscanf(f, "%d", &n) == 1);
+	if (f)
+		fclose(f);
+	return n;
+}
+
 /* For each of 64 bits the other user pins, or not, between two pins of this user. */
 static int watch_another(void *arg)
 {
@@ -47,7 +59,7 @@ static int watch_another(void *arg)
 	const struct process *other = arg;
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a, b;
-	int fd = dev_open(), seen = 0, moved = 0;
+	int fd = dev_open(), seen = 0, moved = 0, counted = 0, references;
 
 	become(61032, 0);
 	for (int i = 0; i < 64; i++) {
@@ -60,13 +72,15 @@ static int watch_another(void *arg)
 		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &b));
 		moved += a.handle != b.handle || a.slot != b.slot;
 		seen += bit == (a.handle != b.handle || a.slot != b.slot);
+		references = module_references();
 		if (bit)
 			ask(other->peer, 0);
+		counted += module_references() != references;
 		WORKS(unpin(fd, b.handle));
 	}
 	if (moved)
 		printf("  %d of 64 bits of another user are seen\n", seen);
-	CHECK(!moved);
+	CHECK(!moved && !counted);
 	return 0;
 }
 

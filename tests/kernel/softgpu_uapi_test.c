@@ -3,7 +3,7 @@
  * softgpu_uapi_test - /dev/softgpu0 as its header describes it: every call with
  * its struct a byte short and a byte long, fields that must be zero, handles and
  * ranges that are not there.  softgpu_abuse.c: foreign files, mappings.
- * softgpu_deaths.c: what is killed, or goes, while the GPU works for it.
+ * softgpu_deaths.c: what is killed, or goes, while the GPU works for it. softgpu_charged.c: a cgroup at its limit.
  */
 #include <stddef.h>
 #include "sgraw.h"
@@ -442,5 +442,6 @@ int main(int argc, char **argv)
 	run_cases(cases, info_fd, &idle);
 	run_cases(abuse_cases, info_fd, &idle);
 	run_cases(death_cases, info_fd, &idle);
+	run_cases(charged_cases, info_fd, &idle);
 	return test_end("softgpu_uapi_test");
 }

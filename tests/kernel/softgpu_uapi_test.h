@@ -10,7 +10,7 @@ struct test_case {
 	void (*run)(struct gpu *g);
 };
 
-extern const struct test_case abuse_cases[], death_cases[];
+extern const struct test_case abuse_cases[], death_cases[], charged_cases[];
 
 /* A file descriptor over a socket. */
 void send_fd(int socket, int fd);

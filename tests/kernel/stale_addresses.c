@@ -385,6 +385,8 @@ static void removed(void)
 	write_to(path, "1");
 	end_revoked();
 	write_to("/sys/bus/pci/rescan", "1");
+	if (card_needs_driver())
+		card_bind();
 	CHECK(reused(SMALL) == 0);
 }
 

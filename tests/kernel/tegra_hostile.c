@@ -5,13 +5,19 @@
  * of them nothing is left.
  *
  * Root's, with peerdma_tegra.ko and peerdma_client.ko, and with /dev/peerdma and /dev/fuse open to all.
+ *
+ *	tegra_hostile [oom]
+ *
+ * oom: only the test with the OOM killer, whose report in the kernel's log is a warning.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -334,6 +340,88 @@ static void reaped_memory(void)
 	CHECK(nothing_left(ATTACKER + 2));
 }
 
+#define GROUP		"/sys/fs/cgroup/tegra_hostile"
+#define GROUP_MIB	64
+#define OOM_PINS	64
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	close(fd);
+	return written;
+}
+
+/* False: this kernel has no cgroups. */
+static bool group_make(void)
+{
+	char limit[32];
+
+	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) && mount("none", "/sys/fs/cgroup", "cgroup2", 0, NULL))
+		return false;
+	snprintf(limit, sizeof(limit), "%lu", GROUP_MIB * MIB);
+	CHECK(write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory") && !mkdir(GROUP, 0755) &&
+	      write_file(GROUP "/memory.max", limit));
+	return true;
+}
+
+/* One thread cannot end, so the memory goes before the process does. */
+static int eats(int peer, void *arg)
+{
+	struct reaped *r = arg;
+	struct peerdma_pin_args a;
+	struct unanswered u;
+	pthread_t thread;
+
+	CHECK(write_file(GROUP "/cgroup.procs", "0"));
+	become(ATTACKER + 5, 0);
+	CHECK(!unanswered_begin(&u, LENGTH, &r->s->reads));
+	r->s->server = u.server;
+	for (int i = 0; i < OOM_PINS; i++)
+		WORKS(pin(r->fd, memory(LENGTH), LENGTH, PEERDMA_PIN_DEVICE, &a));
+	CHECK(!pthread_create(&thread, NULL, pin_in_thread, u.memory));
+	say(peer);
+	hear(peer);
+	for (size_t eaten = 0; eaten < 4 * GROUP_MIB * MIB; eaten += MIB)
+		memory(MIB);
+	return 1;
+}
+
+/* The OOM killer itself: each pin's owner hears of it, other users' calls go on, and nothing is left. */
+static void killed_for_memory(void)
+{
+	struct reaped r = { .s = (void *)unanswered_counter(), .fd = dev_open() };
+	struct pollfd ready = { .fd = r.fd, .events = POLLIN };
+	struct peerdma_event event = { 0 };
+	struct process p;
+	int code = -1;
+
+	if (!group_make()) {
+		printf("  no cgroups\n");
+		return;
+	}
+	p = begin(eats, &r);
+	CHECK(hear(p.peer));
+	wait_for_read(r.s);
+	say(p.peer);
+	victim_works("a process that the OOM killer ends");
+	for (int i = 0; i < OOM_PINS; i++) {
+		CHECK(poll(&ready, 1, END_S * 1000) == 1);
+		CHECK(read(r.fd, &event, sizeof(event)) == sizeof(event));
+		WORKS(unpin(r.fd, event.handle));
+	}
+	/* It could not end: its memory was taken from it. */
+	CHECK(!waitpid(p.pid, NULL, WNOHANG));
+	CHECK(taken(ATTACKER + 5, "pins") == 1);
+	kill(r.s->server, SIGKILL);
+	CHECK(ends_within(p.pid, END_S, &code) && code == 128 + SIGKILL);
+	close(p.peer);
+	close(r.fd);
+	CHECK(nothing_left(ATTACKER + 5) && nothing_left(VICTIM));
+	CHECK(!rmdir(GROUP));
+}
+
 /* ---- the limit on locked memory ---- */
 
 #define LIMIT (8 * MIB)
@@ -474,9 +562,13 @@ static void changed_in_part(void)
 	close(fd);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 2 && !strcmp(argv[1], "oom")) {
+		run("Tegra: the OOM killer", killed_for_memory);
+		return failures ? 1 : 0;
+	}
 	run("Tegra: part of a pin's memory is unmapped", changed_in_part);
 	run("Tegra: pins are locked memory", locked_memory);
 	run("Tegra: an end that takes long", users_apart);

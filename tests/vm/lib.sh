@@ -18,17 +18,17 @@ die() {
 	exit 1
 }
 
-# bind_cards bind|unbind: a driver that does nothing, for cards without one, or away with it again. Only on a PC has
-# Linux a device's DMA set up before it has a driver.
+# bind_cards bind|unbind: a driver that does nothing, for cards without one, or away with it again. Without a driver
+# nothing is mapped for a device, except on a PC without an IOMMU.
 bind_cards() {
-	[ "$(uname -m)" != x86_64 ] || return 0
-	modprobe uio_pci_generic || die "no driver for cards without one"
 	for card in $(grep -lx 0x11e8 /sys/bus/pci/devices/*/device); do
 		card=${card%/device}
+		[ "$(uname -m)" != x86_64 ] || [ -e "$card/iommu_group" ] || continue
+		[ -e /sys/module/idle_driver ] || insmod "$MODDIR/idle_driver.ko" || die "no driver for cards without one"
 		case $1:$(readlink "$card/driver") in
-		bind:) echo uio_pci_generic >"$card/driver_override"
+		bind:) echo idle_driver >"$card/driver_override"
 			echo "${card##*/}" >/sys/bus/pci/drivers_probe ;;
-		unbind:*/uio_pci_generic) echo >"$card/driver_override"
+		unbind:*/idle_driver) echo >"$card/driver_override"
 			echo "${card##*/}" >"$card/driver/unbind" ;;
 		esac
 	done

@@ -8,6 +8,8 @@
 # vm-allow: ^peerdma: .*: bus mastering is off
 # vm-allow: ^peerdma_amd: the GPU driver .*(this module does not support|in an unsupported format)
 # vm-allow: ^peerdma: pin refused: providers .* both claim
+# A type is written that the kernel refuses while a driver is bound.
+# vm-allow: ^iommu: Device is still bound to driver
 # vm-more: --timeout 400 --cards 1 --gpus 1
 # vm-more: --timeout 400 --cards 1 --gpus 1 --iommu on
 # vm-more: --timeout 400 --cards 1 --gpus 1 --kernel 6.12

@@ -35,7 +35,8 @@
  *   ENXIO       no provider knows this address as its memory (PIN of a GPU range), or it spans allocations, or is
  *               longer than 1 TiB
  *   ESTALE      the pin is revoked, or was while it was made
- *   ENODEV      no such PCI device; on machines other than PCs also: no driver is bound to it, so it has no DMA
+ *   ENODEV      no such PCI device; or no driver is bound to it, and it is behind an IOMMU or the machine is no PC: bind
+ *               one, such as uio_pci_generic.  Without a driver the device's DMA may change under a mapping
  *   EPERM       the caller may not do this: MAP needs CAP_SYS_RAWIO; a READONLY pin is not mapped for writing
  *   ENOMEM      the kernel has no memory; or, for pins of host memory and on a Tegra, the user would have more memory
  *               locked, in all processes together, than RLIMIT_MEMLOCK allows (CAP_IPC_LOCK is exempt), or the range is longer

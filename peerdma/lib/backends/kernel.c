@@ -286,7 +286,7 @@ static int map_failed(int error, int fd, const char *pci)
 
 	switch (error) {
 	case -ENODEV:
-		return fail(error, "peerdma_map: %s: no such device, or no driver has enabled it for DMA; see 'lspci -k -s %s'",
+		return fail(error, "peerdma_map: %s: no such device, or no driver is bound to it; see 'lspci -k -s %s', and bind one, such as uio_pci_generic",
 			    pci, pci);
 	case -EPERM:
 		return fail(error, "peerdma_map: %s: DMA addresses need CAP_SYS_RAWIO; run as root, or let the device's driver map the pin",

@@ -5,6 +5,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "../charge.h"
 #include "../peer.h"
 #include "../softgpu_kapi.h"
 #include "tegra.h"
@@ -98,6 +99,17 @@ static int fill(struct mapping *m)
 	return 0;
 }
 
+/* Clients map with locks held, so as charge.h says. */
+static int alloc_entries(struct mapping *m, const struct table *t, struct device *dev, gfp_t gfp)
+{
+	/*
+	 * NVIDIA's driver does not limit the length of a segment, and a kernel with DMA API
+	 * debugging reports that.
+	 */
+	return sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
+						 max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), gfp);
+}
+
 static int mapping_create(struct device *dev, struct table *t, enum dma_data_direction direction,
 			  struct mapping **out)
 {
@@ -106,12 +118,9 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 
 	if (!m)
 		return -ENOMEM;
-	/*
-	 * NVIDIA's driver does not limit the length of a segment, and a kernel with DMA API
-	 * debugging reports that.
-	 */
-	err = sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
-						max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), GFP_KERNEL_ACCOUNT);
+	err = alloc_entries(m, t, dev, SOFTGPU_CHARGED_AT_ONCE);
+	if (err == -ENOMEM)
+		err = alloc_entries(m, t, dev, SOFTGPU_CHARGED);
 	if (err)
 		goto free;
 	err = dma_map_sgtable(dev, &m->table, direction, DMA_ATTR_SKIP_CPU_SYNC);
