@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../lib/cache/seen.h"
-#include "../lib/cache/totals.h"
+#include "../lib/cache/inspect.h"
 #include "remote_cache.h"
 
-_Static_assert(REMOTE_ENDED_MAX == ENDED_MAX, "all that the cache keeps");
+_Static_assert(REMOTE_ENDED_MAX == INSPECT_ENDED, "all that the cache keeps");
 
 #define TRIES		50
 #define CHUNK		512U		/* regions at a time */
@@ -23,11 +22,6 @@ static int get(struct remote_memory *m, uint64_t addr, void *to, size_t length)
 		return -EFBIG;
 	m->budget -= length + REMOTE_READ_COST;
 	return m->read(m->arg, addr, to, length);
-}
-
-static uint64_t address(const void *p)
-{
-	return (uintptr_t)p;
 }
 
 /* ---- regions ---- */
@@ -98,49 +92,55 @@ static int most_used_first(const void *a, const void *b)
 	return less(a, b) ? 1 : less(b, a) ? -1 : 0;
 }
 
-static enum remote_guard guard_of(const struct peerdma_cache *cache, const struct region *r)
+static enum remote_guard guard_of(const struct inspect_cache *cache, const struct inspect_region *r)
 {
 	if (!r->word)
-		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
-	/* A foreign address may be any, also none. */
+		return cache->has_check ? GUARD_CHECK : GUARD_CALLS;
 	return r->word == cache->by_hooks ? GUARD_HOOKS : r->word == cache->by_calls ? GUARD_CALLS : GUARD_WORD;
 }
 
-/* A thread's, of the first so many regions. */
-struct records {
+/* The refs of a thread, of the first so many regions. */
+struct refs_at {
 	uint64_t at;
 	uint32_t capacity;
 };
 
+static bool is_shown(const struct inspect_region *r)
+{
+	uint64_t state = r->state_word & INSPECT_STATE;
+
+	return (state == INSPECT_LIVE || state == INSPECT_DEAD) && r->addr + r->length >= r->addr;
+}
+
 /*
- * `first` regions on, `n` of them, as they were at one time: what their threads
- * have counted is read between two looks at the regions, which must agree.
+ * Reads n regions, from `first` on, as they were at one time: the threads' counts are read between two reads of the
+ * regions, which must agree.
  */
-static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache, const struct records *records,
+static int read_chunk(struct remote_memory *m, const struct inspect_cache *cache, const struct refs_at *refs,
 		      size_t threads, uint32_t first, uint32_t n, struct top *top)
 {
-	static struct region before[CHUNK], after[CHUNK];
-	static struct record of_one[CHUNK];
+	static struct inspect_region before[CHUNK], after[CHUNK];
+	static struct inspect_refs of_one[CHUNK];
 	struct remote_region found[CHUNK];
-	uint64_t at = address(cache->regions) + (uint64_t)first * sizeof(before[0]);
+	uint64_t at = cache->regions + (uint64_t)first * sizeof(before[0]);
 	int ret = get(m, at, before, n * sizeof(before[0]));
 
 	for (uint32_t i = 0; i < n; i++) {
 		found[i] = (struct remote_region){
-			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
-			.holds = before[i].holds, .guard = guard_of(cache, &before[i]), .aperture = before[i].life & LIFE_PAGES,
-			.dead = life_state(before[i].life) == STATE_DEAD,
+			.addr = before[i].addr, .length = before[i].length, .gets = before[i].gets,
+			.holds = before[i].refs, .guard = guard_of(cache, &before[i]), .aperture = before[i].state_word & INSPECT_BAR1,
+			.dead = (before[i].state_word & INSPECT_STATE) == INSPECT_DEAD,
 		};
 	}
 	for (size_t t = 0; !ret && t < threads; t++) {
-		uint32_t known = first < records[t].capacity ? records[t].capacity - first : 0;
+		uint32_t known = first < refs[t].capacity ? refs[t].capacity - first : 0;
 
 		known = known < n ? known : n;
 		if (known)
-			ret = get(m, records[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
+			ret = get(m, refs[t].at + (uint64_t)first * sizeof(of_one[0]), of_one, known * sizeof(of_one[0]));
 		for (uint32_t i = 0; !ret && i < known; i++) {
-			found[i].gets += word_takes(of_one[i].word);
-			found[i].holds += word_holds(of_one[i].word);
+			found[i].gets += inspect_gets(of_one[i].count);
+			found[i].holds += inspect_held(of_one[i].count);
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -155,7 +155,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 			int tries = 0;
 
 			do
-				ret = read_chunk(m, cache, records, threads, first + i, 1, top);
+				ret = read_chunk(m, cache, refs, threads, first + i, 1, top);
 			while (ret == -EAGAIN && ++tries < TRIES);
 			if (ret == -EAGAIN) {
 				top->left_out++;
@@ -165,9 +165,7 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 		return ret;
 	}
 	for (uint32_t i = 0; !ret && i < n; i++) {
-		enum state state = life_state(before[i].life);
-
-		if ((state == STATE_LIVE || state == STATE_DEAD) && found[i].addr + found[i].length >= found[i].addr)
+		if (is_shown(&before[i]))
 			ret = top_add(top, &found[i]);
 	}
 	return ret;
@@ -175,93 +173,81 @@ static int read_chunk(struct remote_memory *m, const struct peerdma_cache *cache
 
 /* ---- one cache ---- */
 
-static void read_ended(const struct peerdma_cache *cache, struct remote_cache *out)
+static void read_ended(const struct inspect_cache *cache, struct remote_cache *out)
 {
 	static const char *const why[] = {
-		[END_MERGED] = "merged", [END_EVICTED] = "evicted", [END_INVALIDATED] = "invalidated", [END_STALE] = "stale",
+		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted", [ENDED_INVALIDATED] = "invalidated", [ENDED_STALE] = "stale",
 	};
 
 	out->ended_count = 0;
-	for (uint64_t n = cache->ended_count, i = 0; i < n && i < ENDED_MAX; i++) {
-		const struct ended *e = &cache->ended[(n - 1 - i) % ENDED_MAX];
+	for (uint64_t n = cache->ended_count, i = 0; i < n && i < INSPECT_ENDED; i++) {
+		const struct inspect_ended *e = &cache->ended[(n - 1 - i) % INSPECT_ENDED];
 
 		if (e->why < sizeof(why) / sizeof(why[0]))
 			out->ended[out->ended_count++] = (struct remote_ended){ e->addr, e->length, e->gets, why[e->why] };
 	}
 }
 
-/* The threads' counters, and where their records are. */
-static int read_fronts(struct remote_memory *m, const struct peerdma_cache *cache,
-		       struct peerdma_cache_counters *counters, struct records **records)
+/* The threads' counters, and where their refs are. */
+static int read_threads(struct remote_memory *m, const struct inspect_cache *cache, struct peerdma_cache_counters *counters,
+			struct refs_at **refs)
 {
 	size_t room = 0, n = 0;
-	uint64_t at = address(cache->fronts);
+	uint64_t at = cache->threads;
 
-	*records = NULL;
+	*refs = NULL;
 	while (at) {
-		struct front f;
-		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &f, sizeof(f));
+		struct inspect_thread thread;
+		int ret = n == THREADS_MAX ? -EBADMSG : get(m, at, &thread, sizeof(thread));
 
 		if (!ret && n == room) {
-			struct records *bigger;
+			struct refs_at *bigger;
 
 			room = room ? room * 2 : 16;
-			bigger = realloc(*records, room * sizeof(*bigger));
+			bigger = realloc(*refs, room * sizeof(*bigger));
 			if (bigger)
-				*records = bigger;
+				*refs = bigger;
 			else
 				ret = -ENOMEM;
 		}
 		if (ret) {
-			free(*records);
-			*records = NULL;
+			free(*refs);
+			*refs = NULL;
 			return ret;
 		}
-		totals_add(&f, counters);
-		(*records)[n++] = (struct records){ address(f.records), f.capacity };
-		at = address(f.next);
+		inspect_count_thread(thread.slot_hits, thread.index_hits, counters);
+		(*refs)[n++] = (struct refs_at){ thread.refs, thread.capacity };
+		at = thread.next;
 	}
 	return 0;
-}
-
-/* A foreign byte may be neither of what a bool can be. */
-static void make_bool(bool *b)
-{
-	unsigned char byte;
-
-	memcpy(&byte, b, sizeof(byte));
-	*b = byte != 0;
 }
 
 /* Once: -EAGAIN if threads came or went meanwhile. */
 static int try_cache(struct remote_memory *m, uint64_t at, size_t most, struct remote_cache *out, uint64_t *next)
 {
-	struct peerdma_cache cache, again;
+	struct inspect_cache cache, again;
 	struct top top = { .most = most };
-	struct records *records = NULL;
+	struct refs_at *refs = NULL;
 	int ret = get(m, at, &cache, sizeof(cache));
 
 	if (ret)
 		return ret;
-	make_bool(&cache.hooked);
-	make_bool(&cache.word_will_do);
-	make_bool(&cache.host_monitored);
 	memset(out, 0, sizeof(*out));
-	out->serial = cache_number(&cache);
-	totals_begin(&cache, &out->counters);
+	out->serial = cache.number;
+	inspect_count(&cache, &out->counters);
 	read_ended(&cache, out);
-	*next = address(cache.seen_next);
-	ret = read_fronts(m, &cache, &out->counters, &records);
-	totals_end(&out->counters);
+	*next = cache.next;
+	ret = read_threads(m, &cache, &out->counters, &refs);
+	inspect_sum(&out->counters);
 	if (!ret && (cache.used > cache.capacity || cache.capacity > USED_MAX))
 		ret = -EBADMSG;
 	top.left_out = most ? 0 : out->counters.regions;
 	for (uint32_t i = 0; !ret && most && i < cache.used; i += CHUNK)
-		ret = read_chunk(m, &cache, records, out->counters.threads, i, cache.used - i < CHUNK ? cache.used - i : CHUNK,
+		ret = read_chunk(m, &cache, refs, out->counters.threads, i, cache.used - i < CHUNK ? cache.used - i : CHUNK,
 				 &top);
-	free(records);
+	free(refs);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
-	if (!get(m, at, &again, sizeof(again)) && again.gate == cache.gate && again.front_changes != cache.front_changes)
+	if (!get(m, at, &again, sizeof(again)) && again.number == cache.number && again.thread_changes != cache.thread_changes)
 		ret = ret == -ENOMEM ? ret : -EAGAIN;
 	if (ret) {
 		free(top.heap);
@@ -315,7 +301,7 @@ static void forget(struct remote_caches *c, size_t from)
 int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, struct remote_caches *out)
 {
 	size_t before = out->count;
-	struct seen_page p, again;
+	struct inspect_page p, again;
 	int ret = -EAGAIN;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++) {
@@ -323,7 +309,7 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, stru
 		if (ret)
 			break;
 		p.magic[sizeof(p.magic) - 1] = 0;
-		if (strcmp(p.magic, SEEN_NAME) || p.version != SEEN_VERSION || p.size != sizeof(p) || p.layout != seen_layout())
+		if (strcmp(p.magic, INSPECT_NAME) || p.version != INSPECT_VERSION || p.size != sizeof(p))
 			return -EPROTO;
 		ret = p.changes & 1 ? -EAGAIN : try_list(m, p.first, most, out);
 		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */

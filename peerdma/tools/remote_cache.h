@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote_cache.h - the caches of another process, read in place in its memory
- * (lib/cache/seen.h).
+ * remote_cache.h - the caches of another process, read in its memory, as its libpeerdma publishes them
+ * (lib/cache/inspect.h).
  *
- * The process keeps running, and may be any user's: values that are read may be
- * inconsistent or forged.  None is used as a size, a count or an address without bounds.
- * A list that changes while it is walked is walked again.
+ * The process keeps running, and may be any user's: values may be inconsistent or forged.  None is used as a size, a
+ * count or an address without bounds.  A list that changes while it is read is read again.
  */
 #ifndef PEERDMA_REMOTE_CACHE_H
 #define PEERDMA_REMOTE_CACHE_H
@@ -68,7 +67,7 @@ struct remote_caches {
  * Reads all caches that the page at `page` names, and of each up to `most` regions,
  * and adds them to *out.  0, or
  *
- *   -EPROTO   not a page of this release's library
+ *   -EPROTO   not such a page, or of a libpeerdma with another INSPECT_VERSION
  *   -EBADMSG  what is there makes no sense
  *   -EAGAIN   it changed each time that it was looked at
  *   -EFBIG    it has more than the budget allows

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../lib/cache/seen.h"
+#include "../lib/cache/inspect.h"
 #include "remote_cache.h"
 #include "base/tool.h"
 
 /* As the kernel shows a mapping of a file that has only ever had memfd_create()'s name. */
-#define PAGE_SHOWN "/memfd:" SEEN_NAME " (deleted)"
+#define PAGE_SHOWN "/memfd:" INSPECT_NAME " (deleted)"
 
 size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max)
 {

@@ -84,7 +84,7 @@ static void merging(void)
 	touch(AT(4), PAGE);
 	merged = get(AT(1), 4 * PAGE);
 	MUST(merged->addr == BASE && merged->length == 5 * PAGE && counters().merges == 2);
-	/* The old one is whoever's who holds it, and nobody's new. */
+	/* Its holder keeps the old one, and no new get finds it. */
 	MUST(old->length == 2 * PAGE && counters().dead == 1 && toy.removes == 1);
 	MUST(get(AT(0), PAGE) == merged);
 	peerdma_cache_put(cache, old);

@@ -265,7 +265,7 @@ void aperture_pages(void)
 	aperture(GPU_PAGE, GPU_PAGE);
 	aperture(200 << 10, 300 << 10);
 
-	/* Held by nobody's get any more, but held: its pages are there still. */
+	/* No get finds it any more, but it is held: its pages are still registered. */
 	fresh();
 	ops.extent = toy_extent;
 	toy.aperture = GPU_PAGE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* calls_inside.c - calls from inside the functions that register. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "toy.h"
@@ -114,6 +115,36 @@ static void freed_while_a_table_grows(void)
 	finish();
 }
 
+static void *hold_one(void *unused)
+{
+	(void)unused;
+	inner = get(AT(0), PAGE);
+	return NULL;
+}
+
+static void many_in_remove(void)
+{
+	toy.in_remove = NULL;
+	for (uint64_t n = 1; n <= 1024; n++)
+		touch(AT(2 * n), PAGE);
+}
+
+/* The put of a region that this thread has never met ends it; its remove() makes so many regions that the thread's refs move. */
+static void refs_that_move_in_a_put(void)
+{
+	pthread_t other;
+
+	fresh();
+	begin();
+	touch(AT(4096), PAGE);
+	MUST(!pthread_create(&other, NULL, hold_one, NULL) && !pthread_join(other, NULL));
+	invalidate(AT(0), PAGE);
+	toy.in_remove = many_in_remove;
+	peerdma_cache_put(cache, inner);
+	MUST(toy.removes == 1 && toy.adds == 1026);
+	finish();
+}
+
 void from_inside(void)
 {
 	struct peerdma_cached *hold;
@@ -143,4 +174,5 @@ void from_inside(void)
 	a_word_that_was_not_announced();
 	results_that_are_none();
 	freed_while_a_table_grows();
+	refs_that_move_in_a_put();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * hostile.c - the rules of lib/cache/state.h from outside: every call with an allocator
+ * hostile.c - the rules of lib/cache/thread_cache.h from outside: every call with an allocator
  * that fails at its nth call, and with pthread_cancel() pending wherever a function of
  * the caller's runs or a thread waits.
  *
@@ -38,7 +38,7 @@ static bool get_and_put(const void *p, size_t length)
 	return !ret;
 }
 
-/* A thread of its own has no front yet, nor room for a text. */
+/* A new thread has no thread cache yet, nor room for a text. */
 static void *all_calls(void *n)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };

@@ -39,7 +39,7 @@ static void fresh(uint32_t keys)
 	memset(memory, 0, index_size(keys));
 	/* What an index of before has left: a place, of the same number of changes. */
 	memset(&ix, 0xff, sizeof(ix));
-	ix.finger = (struct index_place){ .changes = 1, .to = UINT64_MAX, .leaf = 1 };
+	ix.cursor = (struct index_place){ .changes = 1, .to = UINT64_MAX, .leaf = 1 };
 	index_init(&ix, memory, keys);
 	kept = (struct index_place){ 0 };
 }
@@ -132,7 +132,7 @@ static void set(uint32_t i, uint64_t key)
 {
 	int expected = naive_has(key) ? -EEXIST : 0;
 
-	/* Going on from where somebody looked, near or far, or from the writer's own last step. */
+	/* From the place of an earlier search, near or far, or from the writer's last step. */
 	MUST((key & 1 ? index_insert_at(&ix, &kept, key, i) : index_insert(&ix, key, i)) == expected);
 	if (!expected) {
 		naive[i].there = true;

@@ -13,7 +13,7 @@
 
 void __libc_free(void *p);
 
-/* ---- the allocator: what is aligned lies alone, and nobody can read it when it was freed ---- */
+/* ---- the allocator: aligned memory has pages of its own, which no thread can read after the free ---- */
 
 #define BLOCKS	64
 #define BLOCK	65536UL

@@ -7,7 +7,7 @@
 #include <semaphore.h>
 
 #include "toy.h"
-#include "cache/state.h"
+#include "cache/thread_cache.h"
 
 static sem_t ready, go, left, stop;
 static bool armed;			/* the next orphan is the leaving thread's */
@@ -15,10 +15,10 @@ static _Atomic int yields;
 static _Atomic bool released;
 static _Thread_local bool leaves;
 
-/* The closing thread has looked whether the front's thread ends; now that one does. */
+/* The closing thread has looked whether the thread cache's thread ends; now that one does. */
 void meeting_before(uint32_t to)
 {
-	if (to != FRONT_ORPHAN || !armed)
+	if (to != OWNER_ORPHAN || !armed)
 		return;
 	armed = false;
 	MUST(!sem_post(&go) && !sem_wait(&left));
@@ -27,7 +27,7 @@ void meeting_before(uint32_t to)
 /* The leaving thread touches the cache next: not before the other has waited for that, twice. */
 void meeting_after(uint32_t to)
 {
-	if (to != FRONT_LEAVING || !leaves)
+	if (to != OWNER_LEAVING || !leaves)
 		return;
 	MUST(!sem_post(&left) && !sem_wait(&go));
 }
@@ -58,7 +58,7 @@ int main(void)
 	MUST(!sem_init(&ready, 0, 0) && !sem_init(&go, 0, 0) && !sem_init(&left, 0, 0) && !sem_init(&stop, 0, 0));
 	fresh();
 	begin();
-	/* The first stays.  The second's front is looked at first: the last in, the first out. */
+	/* The first stays.  The second's thread cache is looked at first: the last in, the first out. */
 	for (uint64_t i = 0; i < 2; i++) {
 		MUST(!pthread_create(&threads[i], NULL, use, AT(10 + 10 * i)));
 		MUST(!sem_wait(&ready));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meeting.h - base/order.h for thread.c in meeting.c: the test is called before and after each exchange, which decides
- * whether a front's thread or its cache ends first, and while the one waits for the other.
+ * meeting.h - base/order.h for current.c in meeting.c: the test is called before and after each exchange, which decides
+ * whether a thread cache's thread or its cache ends first, and while the one waits for the other.
  */
 #ifndef MEETING_H
 #define MEETING_H

@@ -148,7 +148,7 @@ static void buffer(struct entry e)
 }
 
 /*
- * A store into the thread's own buffer is seen by no other: before it nobody else is let on.  Before the thread's next
+ * No other thread sees a store into the thread's own buffer: before it no other thread runs.  Before the thread's next
  * step they are, with all the choices that they had here, and one more: to let the store out.
  */
 void order_store(volatile void *p, size_t size, uint64_t value)

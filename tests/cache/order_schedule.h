@@ -49,8 +49,8 @@ int order_index_remove(struct index *index, uint64_t key);
 #define index_remove		order_index_remove
 
 /* The coroutine's own. */
-struct last_fronts;
-struct last_fronts *order_front_words(void);
-#define front_words		(*order_front_words())
+struct thread_state;
+struct thread_state *order_this_thread(void);
+#define this_thread		(*order_this_thread())
 
 #endif

@@ -19,8 +19,7 @@
 #include <string.h>
 
 #include "../../peerdma/lib/internal.h"
-#include "cache/state.h"
-#include "cache/front.h"
+#include "cache/thread_cache.h"
 #include "cache/lock.h"
 #include "monitor/monitor.h"
 #include "check.h"
@@ -34,7 +33,7 @@
 
 /*
  * g get of the first page, and put    h get, for the next thread to put    p put of it
- * f free of the first page, which is somebody's again at once    m get of both pages (merges), and put
+ * f free of the first page, which is allocated again at once    m get of both pages (merges), and put
  * n get of the second and the third page (lies beside that of the first two), and put
  * F free of the second page, likewise
  * s f by a signal handler, which came while the thread had the cache's lock; its thread gives it back later
@@ -63,9 +62,8 @@ static struct sg_mutex waiting;		/* for truth[0] to be 2 */
 static struct sg_cond freed;
 static struct peerdma_cache *cache;
 static struct peerdma_cached *passed;	/* from h to p, in memory as they share it */
-static struct front *fronts[ORDER_THREADS];
-static struct front nobody;
-static struct last_fronts words[ORDER_THREADS];
+static struct thread_cache *thread_caches[ORDER_THREADS];
+static struct thread_state words[ORDER_THREADS];
 static const char *program;
 
 #define HOLDS(cond)									\
@@ -82,7 +80,7 @@ static void deadlock(void)
 	HOLDS(!"no thread can go on");
 }
 
-/* ---- in the place of thread.c, memory.c, error.c, process.c and the monitor of host memory ---- */
+/* ---- in the place of current.c, memory.c, error.c, process.c and the monitor of host memory ---- */
 
 int host_monitor_begin(void)
 {
@@ -130,30 +128,30 @@ void memory_put(void *p, size_t size)
 	(void)size;
 }
 
-struct last_fronts *order_front_words(void)
+struct thread_state *order_this_thread(void)
 {
 	return &words[order_self()];
 }
 
-struct front *front_if_any(const struct peerdma_cache *c)
+struct thread_cache *thread_cache_find(const struct peerdma_cache *c)
 {
 	(void)c;
-	return fronts[order_self()];
+	return thread_caches[order_self()];
 }
 
-struct front *front_of(struct peerdma_cache *c)
+struct thread_cache *thread_cache_get(struct peerdma_cache *c)
 {
-	return front_if_any(c);
+	return thread_cache_find(c);
 }
 
-void fronts_orphan(struct peerdma_cache *c)
+void thread_caches_orphan(struct peerdma_cache *c)
 {
 	for (int t = 0; t < ORDER_THREADS; t++) {
-		struct record *records = fronts[t]->records;
+		struct thread_refs *refs = thread_caches[t]->refs;
 
-		front_leave(c, fronts[t]);
-		records_free(records, c->capacity);
-		front_free(fronts[t]);
+		thread_cache_leave(c, thread_caches[t]);
+		refs_free(refs, c->capacity);
+		thread_cache_free(thread_caches[t]);
 	}
 }
 
@@ -345,12 +343,12 @@ static void start_machine(void)
 	passed = NULL;
 	MUST(!peerdma_cache_create(&ops, NULL, &options, &cache));
 	for (int t = 0; t < ORDER_THREADS; t++) {
-		fronts[t] = front_make(cache);
-		MUST(fronts[t]);
-		front_join(fronts[t]);
-		for (int i = 0; i < FRONT_WORDS; i++)
-			words[t].front[i] = &nobody;
-		words[t].front[cache->gate % FRONT_WORDS] = fronts[t];
+		thread_caches[t] = thread_cache_make(cache);
+		MUST(thread_caches[t]);
+		thread_cache_join(thread_caches[t]);
+		for (int i = 0; i < THREAD_LAST; i++)
+			words[t].last[i] = &thread_cache_none;
+		words[t].last[cache->gate % THREAD_LAST] = thread_caches[t];
 	}
 	/* All have it in their tables: what comes is a hit. */
 	for (int round = 0; round < 2; round++) {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../peerdma/lib/cache/seen.h"
+#include "../../peerdma/lib/cache/inspect.h"
 #include "check.h"
 #include "nothing.h"
 #include "remote_cache.h"
@@ -21,7 +21,7 @@
 #define PAGE	4096ULL
 #define MOST	16
 #define HITS	100
-/* A thread's record counts up to 16384; then they go to the region. */
+/* A thread's refs count up to 16384; then they go to the region. */
 #define USED	30000
 #define MORE	5000
 
@@ -199,6 +199,30 @@ static unsigned int once(uint64_t page)
 	return reads;
 }
 
+/* A page as a library with another version of the structs would have it; and one whose size is another. */
+static int read_another(void *arg, uint64_t addr, void *to, size_t length)
+{
+	struct inspect_page *page = to;
+
+	MUST(!read_own(NULL, addr, to, length) && length == sizeof(*page));
+	if (arg)
+		page->version++;
+	else
+		page->size++;
+	return 0;
+}
+
+static void another_version(uint64_t page)
+{
+	for (int version = 0; version < 2; version++) {
+		struct remote_memory memory = { read_another, version ? &mem : NULL, REMOTE_BUDGET };
+		struct remote_caches caches = { 0 };
+
+		when = UINT32_MAX;
+		MUST(remote_caches_read(&memory, page, MOST, &caches) == -EPROTO && !caches.count);
+	}
+}
+
 int main(void)
 {
 	unsigned int total = 0, most;
@@ -215,6 +239,7 @@ int main(void)
 	pthread_barrier_init(&thread_may_go, NULL, 2);
 	peerdma_cache_close(make());
 	page = page_find();
+	another_version(page);
 	for (what = 0; what < EVENTS; what++) {
 		when = UINT32_MAX;
 		most = once(page);

@@ -65,7 +65,7 @@ int main(void)
 	held = get(AT(2), PAGE);
 	/* What the other thread did not use ends at once. */
 	MUST(invalidate(AT(4), PAGE) == 1 && toy.removes == 1 && !counters().stuck);
-	/* What it used does not, and nobody finds it. */
+	/* What it used does not, and no get finds it. */
 	MUST(invalidate(AT(0), 3 * PAGE) == 2 && toy.removes == 1 && counters().stuck == 2);
 	/* One is held by this thread, the other by the other thread, perhaps: who holds it is notified at once. */
 	MUST(ends == 2);

@@ -3,8 +3,8 @@
  * truth.c - threads use memory while others free it and get the same addresses
  * anew; every use is held against the truth.
  *
- * The memory is a row of pages, each with a number: odd while it is nobody's, even
- * while it is somebody's, and another each time.  To register a page reads its
+ * The memory is a row of pages, each with a number: odd while it is free, even
+ * while it is allocated, and another each time.  To register a page reads its
  * number.  What a get returns must have been registered with the number that the
  * page had when the get began, or a later one, and stays registered while held.
  *

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "../../peerdma/lib/cache/seen.h"
+#include "../../peerdma/lib/cache/inspect.h"
 #include "fuzz.h"
 #include "remote_cache.h"
 
@@ -16,7 +16,7 @@
 struct process {
 	const uint8_t *data;
 	size_t size;
-	struct seen_page page;
+	struct inspect_page page;
 	unsigned int reads, steady;	/* so many reads see it unchanged */
 };
 
@@ -28,7 +28,7 @@ static int read_it(void *arg, uint64_t addr, void *to, size_t length)
 	if (addr == PAGE_AT && length == sizeof(p->page)) {
 		memcpy(to, &p->page, sizeof(p->page));
 		if (change)
-			((struct seen_page *)to)->changes += 2;
+			((struct inspect_page *)to)->changes += 2;
 		return 0;
 	}
 	if (addr >= MEMORY || length > MEMORY - addr)
@@ -69,7 +69,7 @@ static void check_maps(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct process process = { .page = {
-		.magic = SEEN_NAME, .version = SEEN_VERSION, .size = sizeof(struct seen_page), .layout = seen_layout(),
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(struct inspect_page),
 	} };
 	struct remote_memory memory = { read_it, &process, 1 << 18 };
 	struct remote_caches caches = { 0 };

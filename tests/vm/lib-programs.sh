@@ -48,7 +48,7 @@ done
 
 # Who does DMA, and whose cache is how good, as seen from outside.
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-python3 "$TOP/tests/lib/live_top.py" "$peerdma" "$card" "$BUILD/tests/cache/cache_seen" || die "top"
+python3 "$TOP/tests/lib/live_top.py" "$peerdma" "$card" "$BUILD/tests/cache/cache_inspect" || die "top"
 
 # Memory regions of an RDMA device.  What is not there on this machine is said.
 rxe=

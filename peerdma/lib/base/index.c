@@ -342,7 +342,7 @@ void index_init(struct index *ix, void *memory, uint32_t keys)
 	ix->used = 0;
 	ix->free = INDEX_NONE;
 	ix->free_count = 0;
-	ix->finger = (struct index_place){ .changes = 0 };
+	ix->cursor = (struct index_place){ .changes = 0 };
 	ix->changes = 1;
 	ix->root = node_get(ix, 0);
 }
@@ -387,7 +387,7 @@ static void grow_root(struct index *ix)
 
 uint32_t index_seek(struct index *ix, uint64_t x)
 {
-	return index_floor(ix, &ix->finger, x);
+	return index_floor(ix, &ix->cursor, x);
 }
 
 bool index_gap(const struct index *ix, struct index_place *place, uint64_t x, uint64_t to,
@@ -474,15 +474,15 @@ int index_insert_at(struct index *ix, struct index_place *place, uint64_t key, u
 
 int index_insert(struct index *ix, uint64_t key, uint32_t number)
 {
-	return index_insert_at(ix, &ix->finger, key, number);
+	return index_insert_at(ix, &ix->cursor, key, number);
 }
 
 /* ---- removal ---- */
 
-static bool at_finger(const struct index *ix, uint64_t key)
+static bool at_cursor(const struct index *ix, uint64_t key)
 {
-	return ix->finger.changes == ix->changes &&
-	       key - ix->finger.from < ix->finger.to - ix->finger.from;
+	return ix->cursor.changes == ix->changes &&
+	       key - ix->cursor.from < ix->cursor.to - ix->cursor.from;
 }
 
 /* The first key below path[level] has changed. Updates the one separator that equals it. */
@@ -564,9 +564,9 @@ int index_remove(struct index *ix, uint64_t key)
 	struct index_node *node;
 	uint32_t level = 0, at;
 
-	if (at_finger(ix, key)) {
-		node = node_at(ix, ix->finger.leaf);
-		at = rank_in(node, &ix->finger, key);
+	if (at_cursor(ix, key)) {
+		node = node_at(ix, ix->cursor.leaf);
+		at = rank_in(node, &ix->cursor, key);
 		if (!at || node->key[at - 1] != key)
 			return -ENOENT;
 		/*
@@ -620,8 +620,8 @@ void index_visit(const struct index *ix, uint64_t from, uint64_t to,
 		 bool (*fn)(void *arg, uint32_t number), void *arg)
 {
 	/* Often the whole range is in the leaf of the last search. */
-	if (at_finger(ix, from) && to <= ix->finger.to)
-		visit(ix, node_at(ix, ix->finger.leaf), from, to, fn, arg);
+	if (at_cursor(ix, from) && to <= ix->cursor.to)
+		visit(ix, node_at(ix, ix->cursor.leaf), from, to, fn, arg);
 	else
 		visit(ix, node_at(ix, ix->root), from, to, fn, arg);
 }

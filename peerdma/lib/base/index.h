@@ -57,7 +57,7 @@ struct index {
 	uint32_t used __attribute__((aligned(64)));
 	uint32_t free, free_count;	/* a list linked through child[0] */
 	uint32_t hints_most;		/* maximum of hints_mask */
-	struct index_place finger;	/* protected by the lock */
+	struct index_place cursor;	/* protected by the lock */
 };
 
 /* Size of the memory with which `keys` keys always fit. */
@@ -83,7 +83,7 @@ void index_init(struct index *ix, void *memory, uint32_t keys);
 uint32_t index_floor(const struct index *ix, struct index_place *place, uint64_t x);
 
 /*
- * The same under the lock, where the result is always right. Moves ix->finger to x, so that the
+ * The same under the lock, where the result is always right. Moves ix->cursor to x, so that the
  * next search near x is fast.
  */
 uint32_t index_seek(struct index *ix, uint64_t x);

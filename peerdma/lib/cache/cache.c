@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * cache.c - making caches and closing them, and what is in one.
+ * cache.c - creates and closes caches, trims and drains them, and reports what is in them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../internal.h"
-#include "state.h"
-#include "lock.h"
+#include "../base/memory.h"
 #include "calls.h"
-#include "miss.h"
-#include "totals.h"
+#include "deferred.h"
+#include "evict.h"
+#include "lock.h"
+#include "monitored.h"
 
 #define CAPACITY_DEFAULT	(1U << 20)
 #define CAPACITY_MAX		ENTRY_NUMBERS
@@ -28,7 +29,7 @@
 
 /* ---- making and closing ---- */
 
-/* call: the function that the program has called, for texts. */
+/* call: the function that the program called, for texts. */
 static int options_take(const char *call, struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
 			uint32_t access)
 {
@@ -52,9 +53,9 @@ static int options_take(const char *call, struct peerdma_cache_options *o, const
 }
 
 /*
- * Its own pages: malloc()'s could be freed with a call into the cache.  Not at the beginning of
- * one: there the first regions' records lie in theirs, and a processor that compares 12 bits
- * of addresses first lets each hit's load of the serial wait for the store to the record.
+ * In pages of its own: a free() of memory from malloc() could be reported to the cache.  Not at the beginning of a
+ * page, where each thread's first refs lie in theirs: some processors compare only 12 bits of addresses at first, and
+ * would let a hit's load of the gate wait for its store to the refs.
  */
 #define CACHE_AT	1536
 
@@ -101,7 +102,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
-/* Those that a cache can be asked for.  Each has calls. */
+/* Those that a program may set. */
 static int monitors_check(uint32_t monitors)
 {
 	if (monitors & ~MONITORS_KNOWN)
@@ -131,7 +132,7 @@ static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_op
 	return 0;
 }
 
-/* What the cache has in one piece each.  False: there is no address space for it. */
+/* Reserves regions, payloads and the index.  False: there is no address space for them. */
 static bool memory_take(struct peerdma_cache *cache)
 {
 	void *nodes = memory_reserve(index_size(cache->capacity));
@@ -139,7 +140,7 @@ static bool memory_take(struct peerdma_cache *cache)
 	cache->regions = memory_reserve(cache->capacity * sizeof(struct region));
 	if (cache->payload_step)
 		cache->payload = memory_reserve((size_t)cache->capacity * cache->payload_step);
-	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && room_begin(cache, nodes))
+	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && regions_begin(cache, nodes))
 		return true;
 	if (nodes)
 		memory_put(nodes, index_size(cache->capacity));
@@ -163,6 +164,15 @@ static bool turned_off(void)
 	const char *word = getenv("PEERDMA_CACHE");
 
 	return word && !strcmp(word, "off");
+}
+
+static void stats_begin(struct peerdma_cache *cache)
+{
+	cache->stats.number = cache_number(cache);
+	cache->stats.regions = (uintptr_t)cache->regions;
+	cache->stats.capacity = cache->capacity;
+	cache->stats.has_check = !!cache->ops.check;
+	cache->stats.monitors = cache->ops.monitors | PEERDMA_MONITOR_CALLS | (cache->ops.check ? PEERDMA_MONITOR_CHECK : 0);
 }
 
 int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options,
@@ -210,12 +220,13 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors & PEERDMA_MONITOR_WORD;
 	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
-	cache->free = cache->returned = cache->deferred = cache->doubtful = cache->apart = NO_REGION;
+	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping = NO_REGION;
 	cache->gate = serial_take();
+	stats_begin(cache);
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
-	cache_seen_begin(cache);
-	/* Last: an event may come at once. */
+	inspect_begin(cache);
+	/* Last: from here on events call the cache. */
 	ret = cache_monitors_begin(cache);
 	if (ret) {
 		peerdma_cache_close(cache);
@@ -233,12 +244,12 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 		return;
 	owner = !cache_foreign(cache);
 	cache_monitors_end(cache);
-	/* remove() may report what it frees: that would defer ends which no one comes for any more. */
+	/* A free in remove() may be reported to the cache.  That would defer teardowns, which no later call would finish. */
 	ord_store(&cache->closing, true);
 	if (owner) {
-		cache_seen_end(cache);
-		fronts_orphan(cache);
-		while (drain_now(cache, NULL) + end_all(cache))
+		inspect_end(cache);
+		thread_caches_orphan(cache);
+		while (deferred_drain(cache, NULL) + teardown_all(cache))
 			;
 	}
 	serial_give(cache_serial(cache));
@@ -247,6 +258,33 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 		pthread_mutex_destroy(&cache->lock);
 	}
 	memory_give(cache);
+}
+
+/* ---- ending idle and deferred regions ---- */
+
+EXPORT int peerdma_cache_drain(struct peerdma_cache *cache)
+{
+	int ret = check_given("peerdma_cache_drain", "cache", cache, NULL);
+	uint32_t n;
+
+	if (ret)
+		return ret;
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_drain");
+	n = deferred_drain(cache, thread_cache_find(cache));
+	return n > INT32_MAX ? INT32_MAX : (int)n;
+}
+
+EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
+{
+	int ret = check_given("peerdma_cache_trim", "cache", cache, NULL);
+
+	if (ret)
+		return ret;
+	if (cache_foreign(cache))
+		return cache_refuse("peerdma_cache_trim");
+	deferred_drain(cache, thread_cache_find(cache));
+	return (int)evict_idle(cache, n);
 }
 
 /* ---- counters ---- */
@@ -273,7 +311,7 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 struct listing {
 	struct peerdma_cache *cache;
 	char *entries;
-	uint32_t size;			/* of each, as the caller has it */
+	uint32_t size;			/* of an entry, as the caller was compiled */
 	size_t n, max;
 };
 
@@ -287,8 +325,8 @@ static bool list_one(void *arg, uint32_t entry)
 	if (l->n == l->max)
 		return false;
 	e = (struct peerdma_cache_entry){
-		.size = l->size, .access = life_access(ord_load(&r->life)), .addr = r->pub.addr, .length = r->pub.length,
-		.gets = region_gets(l->cache, number), .holds = region_holds(l->cache, number),
+		.size = l->size, .access = state_access(ord_load(&r->state_word)), .addr = r->pub.addr, .length = r->pub.length,
+		.gets = region_gets(l->cache, number), .holds = region_refs(l->cache, number),
 	};
 	put_out(l->entries + l->n++ * l->size, &e, sizeof(e));
 	return true;

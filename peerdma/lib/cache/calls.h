@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - what each call checks first: that the cache belongs to this process. */
+/* calls.h - each call first checks that the cache belongs to this process. */
 #ifndef CACHE_CALLS_H
 #define CACHE_CALLS_H
 
 #include "../internal.h"
-#include "state.h"
+#include "cache.h"
 
 static inline bool cache_foreign(const struct peerdma_cache *cache)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry.h - what the cache's index has of a region: its number, and how far it
- * reaches at most, so that a miss need not fetch its neighbour to know that it
- * ends before.
+ * entry.h - an entry of the index: a region's number, and an upper limit of its length.  With that a miss can know
+ * that its neighbour ends before the range, without fetching the neighbour.
  *
- * The reach is rounded up, to pages, with three digits after the first: c up to 15
- * pages is c, and then (8 + c % 8) << (c / 8 - 1).
+ * The limit is in pages, rounded up to four binary digits: a code c up to 15 means c pages, a greater one
+ * (8 + c % 8) << (c / 8 - 1).
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -18,7 +17,7 @@
 #define ENTRY_NUMBER_BITS	24
 #define ENTRY_NUMBERS		(1U << ENTRY_NUMBER_BITS)
 #define REACH_SHIFT		12
-#define REACH_ANY		0xfeU	/* 0xff is INDEX_NONE's, which reaches nothing */
+#define REACH_ANY		0xfeU	/* any length; 0xff is the code in INDEX_NONE */
 
 static inline uint32_t reach_of(uint64_t length)
 {
@@ -42,7 +41,7 @@ static inline uint32_t entry_number(uint32_t entry)
 	return entry & (ENTRY_NUMBERS - 1);
 }
 
-/* False: a region with this entry that begins at key ends at x, or before.  INDEX_NONE's is no region. */
+/* False: INDEX_NONE, or the region of this entry, which begins at key, ends at x or before. */
 static inline bool entry_may_reach(uint32_t entry, uint64_t key, uint64_t x)
 {
 	uint32_t reach = entry >> ENTRY_NUMBER_BITS;

@@ -1,118 +1,132 @@
 // SPDX-License-Identifier: MIT
 /*
- * get.c - the hit: a region is held, and given back.
+ * get.c - the hit: a get of a range that a region covers, and the put.
+ *
+ *	get ----> the address's slot names a region that covers the range: take a ref in the thread's refs
+ *	  +-----> get_other_slot()	the slot of a block of another size, or the second slot
+ *	  +-----> get_checked()		the thread's fast path is closed: slots again, with what the fast path leaves out
+ *	  +-----> get_ended()		a slot named the region, which has ended: undo the ref
+ *	  +-----> get_full()		the thread's count for the region is full: move it to the region
+ *	  '-----> get_from_index()	no slot names it: the index; and then miss.c
+ *
+ *	put ----> give the ref back in the thread's refs
+ *	  +-----> put_checked()		the thread's fast path is closed
+ *	  +-----> put_unmet()		the refs have no generation: the thread has not met the region, or it has ended
+ *	  '-----> put_full()		the thread's count for the region is full
+ *
+ * The fast path is open if the thread cache has the cache's gate as its serial: the last cache at this
+ * place in this_thread is this one, hits need no fence, no monitor must be asked, and nothing is deferred.
+ * It saves no register: all else is a call at its end.
  */
 #include "../base/cancel.h"
 #include "../internal.h"
-#include "state.h"
-#include "lock.h"
 #include "calls.h"
-#include "front.h"
+#include "deferred.h"
+#include "invalidate.h"
+#include "lock.h"
+#include "miss.h"
+#include "teardown.h"
 
 #define REQUEST_FIRST	END_OF(struct peerdma_cache_request, reserved)
-/* A line of instructions begins with it: where it lay instead, a hit took up to a third longer. */
+/* At the beginning of a cache line of instructions: elsewhere a hit took up to a third longer. */
 #define HOT	__attribute__((aligned(64)))
 
 /* ---- put ---- */
 
-static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
+/* In the region itself: there is no memory for the thread's refs. */
+static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache, struct region *region)
 {
 	cache_lock(cache);
-	front_spill(f, number);
+	region->refs--;
 	cache_unlock(cache);
+	teardown_last_ref(cache, region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_without_front(struct peerdma_cache *cache, struct region *region)
+/* Given back in refs that had no generation.  They have it from here on; or the region has ended, perhaps with this ref. */
+static void given_unmet(struct peerdma_cache *cache, struct thread_refs *refs, struct region *region)
 {
-	cache_lock(cache);
-	region->holds--;
-	cache_unlock(cache);
-	end_last_hold(cache, region_number(cache, region));
+	if (ref_put_first(refs, &region->state_word) == REF_UNDONE)
+		teardown_last_ref(cache, region_number(cache, region));
 }
 
-/* Given back where it is not the common case.  done: what hold_give() said. */
-static void __attribute__((noinline)) put_slowly(struct peerdma_cache *cache, struct front *f, struct region *region,
-						 enum hold done)
+static void __attribute__((noinline)) put_checked(struct peerdma_cache *cache, struct region *region)
 {
-	struct record *record = front_meet(f, region);
-
-	/* This thread puts the region for the first time, or the last hold of all is put. */
-	if (done == HOLD_NO && hold_given(record, &region->life) == HOLD_UNDONE)
-		end_last_hold(cache, region_number(cache, region));
-	if (WORD_LOW(ord_load(&record->word)))
-		spill(cache, f, region_number(cache, region));
-}
-
-/* If the front in front_words may belong to another cache, or fences are needed. */
-static void __attribute__((noinline)) put_carefully(struct peerdma_cache *cache, struct region *region)
-{
-	struct front *f;
-	struct record *record;
-	enum hold done;
-	uint32_t word;
+	struct thread_cache *tc;
+	struct thread_refs *refs;
+	uint32_t count;
 
 	if (cache_foreign(cache) || ord_load(&cache->closing))
 		return;
-	f = front_if_any(cache);
-	if (!f)
-		f = front_of(cache);
-	if (f && ord_load(&f->marked))
-		drain_now(cache, f);
-	if (f && !f->fence)
-		front_hurry(f);
-	record = f ? front_meet(f, region) : NULL;
-	if (!record) {
-		put_without_front(cache, region);
+	tc = thread_cache_find(cache);
+	if (!tc)
+		tc = thread_cache_get(cache);
+	if (tc && ord_load(&tc->marked))
+		deferred_drain(cache, tc);
+	if (tc && !tc->fence)
+		refs_hurry(tc);
+	refs = tc ? refs_meet(tc, region) : NULL;
+	if (!refs) {
+		put_to_region(cache, region);
 		return;
 	}
-	done = hold_give(record, f->fence, &word);
-	if (done != HOLD_YES || WORD_LOW(word))
-		put_slowly(cache, f, region, done);
+	if (ref_put(refs, tc->fence, &count) == REF_CHECK)
+		given_unmet(cache, refs, region);
+	if (COUNT_LOW(count))
+		refs_spill(tc, region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_given(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_full(struct peerdma_cache *cache, struct region *region)
 {
-	if (!cache_foreign(cache))
-		put_slowly(cache, front_if_any(cache), region, HOLD_NO);
+	refs_spill(thread_cache_find(cache), region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_low(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_unmet(struct peerdma_cache *cache, struct region *region)
 {
-	put_slowly(cache, front_if_any(cache), region, HOLD_YES);
+	struct thread_refs *refs;
+	bool low;
+
+	if (cache_foreign(cache))
+		return;
+	refs = refs_meet(thread_cache_find(cache), region);
+	/* Before the end of the region, in which remove() may call the cache and move the refs. */
+	low = COUNT_LOW(ord_load(&refs->count));
+	given_unmet(cache, refs, region);
+	if (low)
+		put_full(cache, region);
 }
 
-/* As a hit, this saves no register: all that is not the common case is a call at its end. */
 EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
 	struct region *region = (struct region *)hold;
-	struct front *f;
+	struct thread_cache *tc;
 	uint64_t gate;
-	uint32_t word;
+	uint32_t count;
 
 	if (__builtin_expect(!cache || !hold, 0))
 		return;
 	gate = cache_gate(cache);
-	f = front_words.front[gate % FRONT_WORDS];
-	if (__builtin_expect(ord_load(&f->put_serial) != gate, 0))
-		put_carefully(cache, region);
-	else if (__builtin_expect(hold_give(record_of(f, region), false, &word) == HOLD_NO, 0))
-		put_given(cache, region);
-	else if (__builtin_expect(WORD_LOW(word), 0))
-		put_low(cache, region);
+	tc = this_thread.last[gate % THREAD_LAST];
+	if (__builtin_expect(ord_load(&tc->put_serial) != gate, 0))
+		put_checked(cache, region);
+	else if (__builtin_expect(ref_put(refs_of(tc, region), false, &count) == REF_CHECK, 0))
+		put_unmet(cache, region);
+	else if (__builtin_expect(COUNT_LOW(count), 0))
+		put_full(cache, region);
 }
 
 /* ---- get ---- */
 
-static bool __attribute__((noinline)) gone(struct peerdma_cache *cache, struct region *region, uint64_t life)
+/* A region of which the caller has a ref is stale: ends it, and gives the ref back. */
+static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
 {
-	if (life_state(life) == STATE_LIVE)
-		end_stale(cache, front_if_any(cache), region, life);
-	put_carefully(cache, region);
+	if (state_of(state_word) == STATE_LIVE)
+		teardown_stale(cache, thread_cache_find(cache), region, state_word);
+	put_checked(cache, region);
 	return false;
 }
 
-/* Held: a thread that ended here would hold it for ever. */
-static bool asked(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
+/* Not cancelled here: the thread would hold the region for ever. */
+static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
 	bool good = cache->ops.check(cache->arg, &region->pub, addr, length);
@@ -121,86 +135,89 @@ static bool asked(struct peerdma_cache *cache, const struct region *region, uint
 	return good;
 }
 
-/* Held; but is it still what is at this address?  If not, the hold is given back. */
+/* Whether the region, of which the caller has a ref, is still what is at this address.  If not, the ref is given back. */
 static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
 {
-	uint64_t life = ord_load(&region->life);
+	uint64_t state_word = ord_load(&region->state_word);
 	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
-		/* That of pins takes care itself, where there is something to be cancelled. */
+		/* The check() of pins disables cancellation by itself, where it calls CUDA. */
 		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr, length) :
-		       asked(cache, region, addr, length);
-	return __builtin_expect(good, 1) || gone(cache, region, life);
+		       check_says(cache, region, addr, length);
+	return __builtin_expect(good, 1) || found_stale(cache, region, state_word);
 }
 
-/* In the index, without the lock.  The index may be wrong, and the region another by now: held, it is looked at again. */
-static struct region *find(struct peerdma_cache *cache, struct front *f, uint64_t addr, uint64_t last, uint32_t access)
+/*
+ * Looks in the index without the lock.  The index may be wrong, and the number another region's by now: so the range is
+ * compared again once there is a ref.
+ */
+static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr, uint64_t last, uint32_t access)
 {
-	uint32_t entry = index_floor(&cache->index, &f->place, addr), number = entry_number(entry), word;
-	struct record *record;
+	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), count;
+	struct thread_refs *refs;
 	struct region *region;
 	bool first;
-	uint64_t life;
+	uint64_t state_word;
 
-	if (!entry_may_reach(entry, f->place.key, addr) || number >= ord_load(&cache->ready))
+	if (!entry_may_reach(entry, tc->place.key, addr) || number >= ord_load(&cache->ready))
 		return NULL;
 	region = &cache->regions[number];
-	life = ord_load_acquire(&region->life);
-	if (life_state(life) != STATE_LIVE || access & ~life_access(life) || !region_covers(region, addr, last))
+	state_word = ord_load_acquire(&region->state_word);
+	if (state_of(state_word) != STATE_LIVE || access & ~state_access(state_word) || !region_covers(region, addr, last))
 		return NULL;
-	record = front_meet(f, region);
-	if (!record)
+	refs = refs_meet(tc, region);
+	if (!refs)
 		return NULL;
-	first = ord_load(&record->gen) != life_gen(life);
-	if (!first && hold_take(record, f->fence, &word) == HOLD_UNDONE) {
-		hold_untake(record, word);
-		end_last_hold(cache, number);
-		return NULL;
-	}
-	if (first && hold_take_first(record, &region->life, life) == HOLD_UNDONE) {
-		end_last_hold(cache, number);
+	first = ord_load(&refs->gen) != state_gen(state_word);
+	if (!first && ref_get(refs, tc->fence, &count) == REF_UNDONE) {
+		ref_undo(refs, count);
+		teardown_last_ref(cache, number);
 		return NULL;
 	}
-	if (WORD_FULL(ord_load(&record->word)))
-		spill(cache, f, number);
+	if (first && ref_get_first(refs, &region->state_word, state_word) == REF_UNDONE) {
+		teardown_last_ref(cache, number);
+		return NULL;
+	}
+	if (COUNT_FULL(ord_load(&refs->count)))
+		refs_spill(tc, number);
 	if (!region_covers(region, addr, last)) {
-		put_carefully(cache, region);
+		put_checked(cache, region);
 		return NULL;
 	}
-	/* A thread's table has only what will do for all who do not say what they want. */
-	if (!(cache->options.access & ~life_access(life)))
-		front_remember(f, region, addr);
+	/* Slots have only regions with the access of peerdma_cache_get(). */
+	if (!(cache->options.access & ~state_access(state_word)))
+		thread_cache_remember(tc, region, addr);
 	return region;
 }
 
-/* Makes one, which may be stale at once; hence several. */
-static int make_good(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct peerdma_cached **hold)
+/* A new region may be stale at once: several attempts. */
+static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct peerdma_cached **hold)
 {
 	struct region *region;
 	int ret;
 
-	for (int tries = 0; tries < GET_TRIES; tries++) {
-		ret = region_make(cache, f, asked, &region);
+	for (int tries = 0; tries < MISS_TRIES; tries++) {
+		ret = miss(cache, tc, request, &region);
 		if (ret)
 			return ret;
-		if (!cache->monitored || still_good(cache, region, asked->addr, asked->length)) {
+		if (!cache->monitored || still_good(cache, region, request->addr, request->length)) {
 			*hold = &region->pub;
 			return 0;
 		}
-		if (!asked->counted)
-			miss_after_all(cache);
+		if (!request->counted)
+			miss_found_stale(cache);
 	}
-	miss_failed(cache, asked->counted);
+	miss_failed(cache, request->counted);
 	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): each of %d new registrations was stale at once, by check() or by "
-		    "its word", (unsigned long long)asked->addr, (unsigned long long)asked->length, GET_TRIES);
+		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, MISS_TRIES);
 }
 
-/* What no slot knows. */
-static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, struct asked *asked, struct peerdma_cached **hold)
+/* No slot names the range. */
+static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, struct request *request, struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
-	uint64_t addr = asked->addr, length = asked->length;
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
+	uint64_t addr = request->addr, length = request->length;
 	struct region *region;
 	int ret;
 
@@ -211,115 +228,116 @@ static int __attribute__((noinline)) get_asked(struct peerdma_cache *cache, stru
 		return ret;
 	if (gate_closed(cache))
 		invalidate_left(cache);
-	if (f->serial != cache_serial(cache))
-		f = front_of(cache);
-	if (f) {
-		if (ord_load(&f->marked))
-			drain_now(cache, f);
-		region = find(cache, f, addr, addr + length - 1, asked->access);
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_get(cache);
+	if (tc) {
+		if (ord_load(&tc->marked))
+			deferred_drain(cache, tc);
+		region = find(cache, tc, addr, addr + length - 1, request->access);
 		if (region && (!cache->monitored || still_good(cache, region, addr, length))) {
-			ord_store(&f->index_hits, f->index_hits + 1);
+			ord_store(&tc->index_hits, tc->index_hits + 1);
 			*hold = &region->pub;
 			return 0;
 		}
 	}
-	return make_good(cache, f, asked, hold);
+	return get_by_miss(cache, tc, request, hold);
 }
 
-static int __attribute__((noinline)) get_slowly(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_from_index(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						    struct peerdma_cached **hold)
 {
-	struct asked asked = { .addr = addr, .length = length, .access = cache->options.access };
+	struct request request = { .addr = addr, .length = length, .access = cache->options.access };
 
-	return get_asked(cache, &asked, hold);
+	return get_request(cache, &request, hold);
 }
 
-/* Taken, but the region ended, just now or long ago. */
-static int __attribute__((noinline)) get_undone(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						struct peerdma_cached **hold, struct record *record)
+/* A slot named the region, but it has ended, just now or long ago.  Its number is that of the refs. */
+static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+					       struct peerdma_cached **hold, struct thread_refs *refs)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
-	hold_untake(record, ord_load(&record->word));
-	end_last_hold(cache, (uint32_t)(record - f->records));
-	return get_slowly(cache, addr, length, hold);
+	ref_undo(refs, ord_load(&refs->count));
+	teardown_last_ref(cache, (uint32_t)(refs - tc->refs));
+	return get_from_index(cache, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
-	spill(cache, front_if_any(cache), region_number(cache, (struct region *)hold));
+	refs_spill(thread_cache_find(cache), region_number(cache, (struct region *)hold));
 	return 0;
 }
 
-/* In the thread's table, where fences may be needed, or something must be looked at first.  NULL: not there, or not any more. */
-static inline __attribute__((always_inline)) struct region *front_get(struct peerdma_cache *cache, struct front *f,
+/* By the slots, with all that the fast path leaves out.  NULL: no slot names it, or it has ended. */
+static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache, struct thread_cache *tc,
 								      uint64_t addr, uint64_t length)
 {
 	struct region *region;
-	struct record *record;
-	uint32_t word, at;
+	struct thread_refs *refs;
+	uint32_t count, at;
 
 	if (gate_closed(cache) && !cache_foreign(cache))
 		invalidate_left(cache);
-	if (ord_load(&f->marked) && !cache_foreign(cache))
-		drain_now(cache, f);
-	at = *front_slot(f, addr, front_words.block[f->serial % FRONT_WORDS]);
-	if (!covered_at(f, at, addr, length) && !front_look(f, addr, length, &at))
+	if (ord_load(&tc->marked) && !cache_foreign(cache))
+		deferred_drain(cache, tc);
+	at = *first_slot(tc, addr, this_thread.block[tc->serial % THREAD_LAST]);
+	if (!covered_at(tc, at, addr, length) && !slots_look(tc, addr, length, &at))
 		return NULL;
-	region = region_at(f, at);
-	record = record_at(f, at);
-	if (hold_take(record, f->fence, &word) == HOLD_UNDONE) {
-		hold_untake(record, ord_load(&record->word));
-		end_last_hold(cache, region_number(cache, region));
+	region = region_at(tc, at);
+	refs = refs_at(tc, at);
+	if (ref_get(refs, tc->fence, &count) == REF_UNDONE) {
+		ref_undo(refs, ord_load(&refs->count));
+		teardown_last_ref(cache, region_number(cache, region));
 		return NULL;
 	}
-	if (WORD_FULL(word))
-		spill(cache, f, region_number(cache, region));
-	if (f->monitored && !still_good(cache, region, addr, length))
+	if (COUNT_FULL(count))
+		refs_spill(tc, region_number(cache, region));
+	if (tc->monitored && !still_good(cache, region, addr, length))
 		return NULL;
-	ord_store(&f->hits, f->hits + 1);
+	ord_store(&tc->hits, tc->hits + 1);
 	return region;
 }
 
-/* Where it takes more, or the thread's word is another cache's. */
-static int __attribute__((noinline)) get_carefully(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						   struct peerdma_cached **hold)
+/* The fast path is closed, or another cache took the place in this_thread. */
+static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						 struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	struct region *region;
 
-	if (f->serial != cache_serial(cache))
-		f = front_if_any(cache);
-	region = f ? front_get(cache, f, addr, length) : NULL;
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_find(cache);
+	region = tc ? slots_get(cache, tc, addr, length) : NULL;
 	if (!region)
-		return get_slowly(cache, addr, length, hold);
+		return get_from_index(cache, addr, length, hold);
 	*hold = &region->pub;
 	return 0;
 }
 
-static inline int get_known(struct peerdma_cache *cache, struct front *f, uint32_t at, uint64_t addr, uint64_t length,
-			    struct peerdma_cached **hold)
+/* By the slot that names refs `at`, which cover the range. */
+static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
+			   struct peerdma_cached **hold)
 {
-	struct record *record = record_at(f, at);
-	uint32_t word;
+	struct thread_refs *refs = refs_at(tc, at);
+	uint32_t count;
 
-	if (__builtin_expect(hold_take(record, false, &word) == HOLD_UNDONE, 0))
-		return get_undone(cache, addr, length, hold, record);
-	ord_store(&f->hits, f->hits + 1);
-	*hold = &region_at(f, at)->pub;
-	return __builtin_expect(WORD_FULL(word), 0) ? get_full(cache, *hold) : 0;
+	if (__builtin_expect(ref_get(refs, false, &count) == REF_UNDONE, 0))
+		return get_ended(cache, addr, length, hold, refs);
+	ord_store(&tc->hits, tc->hits + 1);
+	*hold = &region_at(tc, at)->pub;
+	return __builtin_expect(COUNT_FULL(count), 0) ? get_full(cache, *hold) : 0;
 }
 
-/* Blocks are of another size here than they were at the last hit, or two regions are in this one. */
-static int __attribute__((noinline)) get_elsewhere(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						   struct peerdma_cached **hold)
+/* Blocks have another size here than at the last hit, or the block's first slot names another region. */
+static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
+						    struct peerdma_cached **hold)
 {
-	struct front *f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint32_t at;
 
-	if (!front_look(f, addr, length, &at))
-		return get_slowly(cache, addr, length, hold);
-	return get_known(cache, f, at, addr, length, hold);
+	if (!slots_look(tc, addr, length, &at))
+		return get_from_index(cache, addr, length, hold);
+	return get_slot(cache, tc, at, addr, length, hold);
 }
 
 static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache, struct peerdma_cached **hold)
@@ -327,55 +345,54 @@ static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cac
 	return check_given("peerdma_cache_get", "cache", cache, "hold", hold, NULL);
 }
 
-/* As put. */
 EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, size_t length,
-			     struct peerdma_cached **hold)
+				 struct peerdma_cached **hold)
 {
 	uint64_t gate, addr = (uintptr_t)ptr;
-	struct front *f;
+	struct thread_cache *tc;
 	uint32_t at;
 
 	if (__builtin_expect(!cache || !hold, 0))
 		return get_refused(cache, hold);
 	gate = cache_gate(cache);
-	f = front_words.front[gate % FRONT_WORDS];
-	if (__builtin_expect(ord_load(&f->get_serial) != gate, 0))
-		return get_carefully(cache, addr, length, hold);
-	at = *front_slot(f, addr, front_words.block[gate % FRONT_WORDS]);
-	if (__builtin_expect(!covered_at(f, at, addr, length), 0))
-		return get_elsewhere(cache, addr, length, hold);
-	return get_known(cache, f, at, addr, length, hold);
+	tc = this_thread.last[gate % THREAD_LAST];
+	if (__builtin_expect(ord_load(&tc->get_serial) != gate, 0))
+		return get_checked(cache, addr, length, hold);
+	at = *first_slot(tc, addr, this_thread.block[gate % THREAD_LAST]);
+	if (__builtin_expect(!covered_at(tc, at, addr, length), 0))
+		return get_other_slot(cache, addr, length, hold);
+	return get_slot(cache, tc, at, addr, length, hold);
 }
 
 EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
 				  const struct peerdma_cache_request *request, struct peerdma_cached **hold)
 {
 	struct peerdma_cache_request r;
-	struct asked asked = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
+	struct request wanted = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
 	struct region *region;
-	struct front *f;
+	struct thread_cache *tc;
 	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold", hold, NULL);
 
 	if (!ret)
 		ret = take_in("peerdma_cache_get_with", &r, sizeof(r), REQUEST_FIRST, request);
 	if (ret)
 		return ret;
-	f = front_words.front[cache_gate(cache) % FRONT_WORDS];
+	tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all || !all_zero(r.reserved, sizeof(r.reserved)))
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
 			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF, cache->access_all);
-	/* What is in the thread's table has what peerdma_cache_get() asks for. */
-	if (f->serial != cache_serial(cache))
-		f = front_if_any(cache);
-	if (f && !(r.access & ~cache->options.access)) {
-		region = front_get(cache, f, asked.addr, asked.length);
+	/* Slots have only regions with the access of peerdma_cache_get(). */
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_find(cache);
+	if (tc && !(r.access & ~cache->options.access)) {
+		region = slots_get(cache, tc, wanted.addr, wanted.length);
 		if (region) {
 			*hold = &region->pub;
 			return 0;
 		}
 	}
-	asked.access = r.access;
-	return get_asked(cache, &asked, hold);
+	wanted.access = r.access;
+	return get_request(cache, &wanted, hold);
 }
 
 EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold)

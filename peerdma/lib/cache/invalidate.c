@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * invalidate.c - ends regions on request: their memory goes away, or there are too many.
+ * invalidate.c - ends regions whose memory goes away.
  */
 #include "../internal.h"
 #include "../monitor/monitor.h"
-#include "state.h"
-#include "lock.h"
 #include "calls.h"
-#include "miss.h"
+#include "invalidate.h"
+#include "lock.h"
+#include "pending.h"
+#include "regions.h"
+#include "teardown.h"
 
 struct gathering {
 	struct peerdma_cache *cache;
-	uint32_t first, count;		/* through region->next, the last address first */
+	uint32_t first, count;		/* through region->next, from the greatest address down */
 };
 
 static bool gather(void *arg, uint32_t entry)
@@ -25,35 +27,52 @@ static bool gather(void *arg, uint32_t entry)
 	return true;
 }
 
-/* Lock.  How many. */
-static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct ending *list)
+/* Lock.  Begins the teardown of all regions that touch the range, and returns how many. */
+static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct teardown *list)
 {
 	struct gathering g = { cache, NO_REGION, 0 };
 	uint32_t number;
 
-	regions_touched(cache, &cache->index.finger, from, to, gather, &g);
-	/* From the end: the index has least to move so. */
+	regions_touched(cache, &cache->index.cursor, from, to, gather, &g);
+	/* From the greatest address down: so the index moves least. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
-		end_begin(cache, number, list, END_INVALIDATED);
+		teardown_begin(cache, number, list, ENDED_INVALIDATED);
 	}
-	g.count += apart_kill(cache, from, to);
-	cache->invalidations += g.count;
+	g.count += overlapping_kill(cache, from, to);
+	cache->stats.invalidations += g.count;
 	return g.count;
 }
 
-/* ---- by a signal handler, while its thread has a cache's lock ---- */
+/* ---- in a signal handler, while its thread has a cache's lock ---- */
 
 /*
- * No lock, and another handler may come in between.  The gate is closed before a range can be taken,
- * and opened by as many as were taken when their regions are found no more.  What is there already, and
- * is not taken yet, will be taken later than now and keeps the gate closed until then: it counts once.
+ * By an event, as from a monitor, each cache ends what was left in it (monitored.c): subscribers_call() keeps the
+ * cache from being closed meanwhile.  What handlers leave during this waits for the next round.
+ */
+static void end_all_left(void)
+{
+	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
+
+	while (this_thread.left && !this_thread.ending_left) {
+		this_thread.ending_left = true;
+		this_thread.left = NULL;
+		monitor_call(MONITOR_OUTSIDE, &nothing);
+		this_thread.ending_left = false;
+		ord_fence_light();
+	}
+}
+
+/*
+ * No lock, and another handler may come in between.  The gate counts ranges: it is closed before the range is stored,
+ * and take_left() opens it by as many as it took, when no hit finds their regions any more.  A range that is stored
+ * already, and not taken yet, keeps the gate closed until it is taken: it is not counted twice.
  */
 static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 {
 	uint64_t first = from >> RANGE_SHIFT, last = (to - 1) >> RANGE_SHIFT, range;
 
-	front_words.left = true;
+	this_thread.left = end_all_left;
 	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first, last - first + 1) : 0;
 	for (int i = 0; range && i < LEFT_MAX; i++) {
@@ -70,8 +89,8 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 		__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 }
 
-/* Lock.  How many there were. */
-static uint64_t take_left(struct peerdma_cache *cache, struct ending *list)
+/* Lock.  Begins the teardown of what was left, and returns how many ranges that were. */
+static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint64_t taken = __atomic_exchange_n(&cache->left_all, 0, __ATOMIC_SEQ_CST);
 
@@ -90,10 +109,10 @@ static uint64_t take_left(struct peerdma_cache *cache, struct ending *list)
 	return taken;
 }
 
-/* Another thread may have taken it: then that is found no more once the lock can be had. */
+/* Another thread may have taken the ranges: once it has released the lock, no hit finds their regions. */
 void invalidate_left(struct peerdma_cache *cache)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	uint64_t taken;
 
 	if (ord_load(&cache->closing))
@@ -101,72 +120,43 @@ void invalidate_left(struct peerdma_cache *cache)
 	cache_lock(cache);
 	taken = take_left(cache, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, front_if_any(cache), &list);
-	end_later(cache, &list);
+	teardown_commit(cache, thread_cache_find(cache), &list);
+	teardown_later(cache, &list);
 	__atomic_fetch_sub(&cache->gate, taken * GATE_LEFT, __ATOMIC_SEQ_CST);
 	cache_unlock(cache);
-	end_notify(cache, &list);
-}
-
-/*
- * Each cache is asked as monitors ask it: so it cannot be closed meanwhile.  What handlers leave in the
- * course of this waits for the next round.
- */
-void invalidate_all_left(void)
-{
-	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
-
-	while (front_words.left && !front_words.ending_left) {
-		front_words.ending_left = true;
-		front_words.left = false;
-		monitor_call(MONITOR_OUTSIDE, &nothing);
-		front_words.ending_left = false;
-		ord_fence_light();
-	}
+	teardown_notify(cache, &list);
 }
 
 /* ---- calls ---- */
 
 EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr, size_t length)
 {
-	struct ending list = ENDING_NONE;
+	struct teardown list = TEARDOWN_NONE;
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
 	uint32_t count;
 
-	/* No text: that would be an allocation. */
+	/* No text: it would be allocated. */
 	if (!cache)
 		return -EINVAL;
 	if (cache_foreign(cache))
 		return -EPERM;
-	/* The cache's own memory is freed, and its caller reports that, too. */
+	/* The cache frees its own memory, and a monitor reports that, too. */
 	if (ord_load(&cache->closing))
 		return 0;
 	if (end < addr)
 		end = UINT64_MAX;
 	if (end == addr)
 		return 0;
-	if (front_words.locks) {
+	if (this_thread.locks) {
 		leave(cache, addr, end);
 		return 0;
 	}
 	cache_lock(cache);
 	count = end_range(cache, addr, end, &list);
 	list.freed = cache->options.ended;
-	end_commit(cache, front_if_any(cache), &list);
-	end_later(cache, &list);
+	teardown_commit(cache, thread_cache_find(cache), &list);
+	teardown_later(cache, &list);
 	cache_unlock(cache);
-	end_notify(cache, &list);
+	teardown_notify(cache, &list);
 	return count > INT32_MAX ? INT32_MAX : (int)count;
-}
-
-EXPORT int peerdma_cache_trim(struct peerdma_cache *cache, uint32_t n)
-{
-	int ret = check_given("peerdma_cache_trim", "cache", cache, NULL);
-
-	if (ret)
-		return ret;
-	if (cache_foreign(cache))
-		return cache_refuse("peerdma_cache_trim");
-	drain_now(cache, front_if_any(cache));
-	return (int)room_evict(cache, n);
 }

@@ -2,36 +2,36 @@
 /*
  * lock.h - the cache's lock, and signal handlers that free memory while their thread has it.
  *
- * A handler that waited for a lock of its own thread would wait for ever.  So a thread counts
- * the locks that it has or is about to take, of all caches.  If it has one, peerdma_cache_invalidate()
- * stores its range in the cache and closes the cache's gate: from then on no thread's get is a hit until
- * the stored ranges have ended.  The thread ends them when it releases the lock, in every cache: the
- * lock may belong to another cache than the range, and its own cache may be gone by then (invalidate.c).
+ * A handler that waited for a lock of its own thread would wait for ever.  So a thread counts the locks that it
+ * has or is about to take, of all caches.  If there is one, peerdma_cache_invalidate() in the handler stores
+ * the range in the cache and closes the cache's gate: no get is a hit until the stored ranges have ended.  When the
+ * thread releases its lock, it calls this_thread.left, which the handler set (invalidate.c).  That ends what was
+ * left in all caches, since the lock may be of another cache than the range.
  */
 #ifndef CACHE_LOCK_H
 #define CACHE_LOCK_H
 
-#include "front.h"
+#include "thread_cache.h"
 
 static inline void cache_lock(struct peerdma_cache *cache)
 {
-	front_words.locks++;
+	this_thread.locks++;
 	ord_fence_light();
 	ord_lock(&cache->lock);
 }
 
-/* invalidate.c: what handlers left while this thread had a lock. */
-void invalidate_all_left(void);
-
-/* The cache may be gone once the lock is open: nothing of it is read then. */
+/* Once the lock is released, another thread may close the cache: nothing of it is read after that. */
 static inline void cache_unlock(struct peerdma_cache *cache)
 {
+	void (*left)(void);
+
 	ord_unlock(&cache->lock);
 	ord_fence_light();
-	front_words.locks--;
+	this_thread.locks--;
 	ord_fence_light();
-	if (__builtin_expect(front_words.left, 0))
-		invalidate_all_left();
+	left = this_thread.left;
+	if (__builtin_expect(left != NULL, 0))
+		left();
 }
 
 #endif

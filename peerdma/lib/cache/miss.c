@@ -2,9 +2,17 @@
 /*
  * miss.c - makes a region for a range that no region covers.
  *
- * The region is in the index, PENDING, before it is registered: threads that need the
- * same memory wait for it, and an invalidation in the meantime finds it.  A region that
- * overlaps others enters the index only after it is registered.
+ *	plan_extent()		plan.c: what to register, by itself
+ *	find_or_begin()		under the lock: what its neighbours make of that (plan_decide()), what must go for
+ *	  |			it (evict.c), and the region itself, PENDING
+ *	add()			the caller's function registers it, without the lock
+ *	  |
+ *	publish()		LIVE, with the first ref: this thread's
+ *	abandon()		it could not be registered, or its memory was freed meanwhile: another attempt, or the get fails
+ *
+ * The region is in the index while it is PENDING: threads that need the same memory wait for it,
+ * and an invalidation finds it.  If it overlaps others, it enters the index only when it is
+ * registered (pending.h).  In a cache that is off, it never does: no other get finds it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,317 +20,164 @@
 
 #include "../base/cancel.h"
 #include "../internal.h"
-#include "state.h"
+#include "bar1.h"
+#include "deferred.h"
+#include "evict.h"
 #include "lock.h"
-#include "front.h"
 #include "miss.h"
+#include "pending.h"
 
-#define EVICT_MANY	64	/* when the provider says that it is full */
+#define EVICT_MANY	64	/* when add() says that something is full */
 
-/* Whole granules; or, where ops know better what belongs together, what was asked for and no more. */
-static void plain_extent(const struct peerdma_cache *cache, struct wish *w)
-{
-	uint64_t mask = cache->ops.extent ? 0 : (1ULL << cache->granule_shift) - 1;
+struct miss {
+	struct plan plan;
+	struct region *region;		/* begun, PENDING; or found */
+	uint64_t state_word;		/* of the region, PENDING */
+	bool counted;			/* as a miss */
+};
 
-	w->own_from = w->addr & ~mask;
-	w->own_to = (w->last | mask) + 1;
-	w->bound_from = 0;
-	w->bound_to = UINT64_MAX;
-}
+/* ---- beginning ---- */
 
-/*
- * A positive result would pass as one of the get's, whose caller looks for negative ones.  Where the function
- * called nothing that left a text, the text that is there is of an earlier failure.
- */
-static int result_of(const char *function, int ret, uint32_t texts)
-{
-	if (ret > 0)
-		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno", function, ret);
-	if (ret < 0 && fail_count() == texts)
-		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret, error_words(ret));
-	return ret;
-}
-
-static int __attribute__((noinline)) asked_extent(struct peerdma_cache *cache, struct wish *w)
-{
-	uint64_t mask = (1ULL << cache->granule_shift) - 1;
-	struct peerdma_extent e = {
-		.addr = w->addr & ~mask, .length = (w->last | mask) + 1 - (w->addr & ~mask), .request = w->request,
-	};
-	uint32_t texts = fail_count();
-	int ret = result_of("extent", cache->ops.extent(cache->arg, w->addr, w->last - w->addr + 1, &e), texts);
-
-	if (ret)
-		return ret;
-	if (e.aperture & (e.aperture - 1))
-		return fail(-EINVAL, "peerdma_cache_get: extent() set the aperture's page size to %u, which is not a power of two",
-			    e.aperture);
-	w->fixed = (e.aperture ? (uint64_t)(__builtin_ctz(e.aperture) + 1) << LIFE_PAGES_AT : 0) |
-		   (e.kind == PEERDMA_KIND_HOST ? LIFE_HOST : e.kind == PEERDMA_KIND_DEVICE ? LIFE_DEVICE : 0);
-	if (w->how == WHOLE && e.addr <= w->own_from && e.length >= w->own_to - e.addr && e.addr + e.length > e.addr) {
-		w->own_from = e.addr;
-		w->own_to = e.addr + e.length;
-	}
-	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
-		w->bound_from = e.bound_addr < w->own_from ? e.bound_addr : w->own_from;
-		w->bound_to = e.bound_addr + e.bound_length > w->own_to ? e.bound_addr + e.bound_length : w->own_to;
-	}
-	return 0;
-}
-
-static inline int extent(struct peerdma_cache *cache, struct wish *w)
-{
-	uint64_t mask = (1ULL << cache->granule_shift) - 1;
-
-	if ((w->last | mask) == UINT64_MAX)
-		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
-			    (unsigned long long)w->addr, (unsigned long long)w->last);
-	plain_extent(cache, w);
-	return cache->ops.extent ? asked_extent(cache, w) : 0;
-}
-
-/* Lock.  What the next miss will use comes nearer meanwhile. */
-static inline uint32_t number_get(struct peerdma_cache *cache, const struct front *f)
-{
-	uint32_t number = cache->free;
-
-	if (number == NO_REGION) {
-		do {
-			number = ord_load(&cache->returned);
-		} while (number != NO_REGION && !ord_replace(&cache->returned, number, NO_REGION));
-	}
-	if (number != NO_REGION) {
-		cache->free = cache->regions[number].next;
-		if (cache->free != NO_REGION) {
-			__builtin_prefetch(&cache->regions[cache->free], 1);
-			if (f && cache->free < f->capacity)
-				__builtin_prefetch(&f->records[cache->free], 1);
-		}
-		/* Takes that threads still have in their records were of other generations. */
-		cache->regions[number].gets = 0;
-		cache->regions[number].gets -= region_gets(cache, number);
-		return number;
-	}
-	return cache->used < cache->ready ? cache->used++ : NO_REGION;
-}
-
-static void number_put(struct peerdma_cache *cache, uint32_t number)
-{
-	cache->regions[number].next = cache->free;
-	cache->free = number;
-}
-
-static void __attribute__((noinline)) wake_all(struct peerdma_cache *cache)
-{
-	cache_lock(cache);
-	ord_wake_all(&cache->settled);
-	cache_unlock(cache);
-}
-
-static inline void wake(struct peerdma_cache *cache)
-{
-	if (ord_load(&cache->waiting))
-		wake_all(cache);
-}
-
-static struct region *begin(struct peerdma_cache *cache, struct wish *w, uint32_t number)
+/* Lock. */
+static void begin(struct peerdma_cache *cache, struct miss *m, uint32_t number)
 {
 	struct region *r = &cache->regions[number];
-	uint64_t length = w->to - w->from;
+	const struct plan *plan = &m->plan;
+	uint64_t length = plan->to - plan->from;
 	uint32_t gen;
 
-	/* Before anything of it is read: a page is given once when it is written first, and twice otherwise. */
+	/* Write before reading: a read would fault the zero page in first. */
 	ord_store(&r->pub.length, length);
-	gen = life_gen(ord_load(&r->life)) + 1;
-	w->life = LIFE(gen ? gen : 1, STATE_PENDING) | w->fixed | (uint64_t)w->with_access << LIFE_ACCESS_AT;
-	/* find() looks before it holds. */
-	ord_store(&r->pub.addr, w->from);
+	gen = state_gen(ord_load(&r->state_word)) + 1;
+	m->region = r;
+	m->state_word = STATE_WORD(gen ? gen : 1, STATE_PENDING) | plan->properties |
+			(uint64_t)plan->with_access << STATE_ACCESS_AT;
+	/* Gets read the range before they have a ref. */
+	ord_store(&r->pub.addr, plan->from);
 	/* Identifies the thread that makes it: any address of thread-local memory does. */
-	ord_store(&r->pub.registration, &front_words);
+	ord_store(&r->pub.registration, &this_thread);
 	r->word = NULL;
-	r->clock = 1;	/* the get that makes it is no use yet: what is used once goes first */
-	ord_store_release(&r->life, w->life);
+	r->clock = 1;	/* as if the clock's hand had seen this get: a region that is used once goes first */
+	ord_store_release(&r->state_word, m->state_word);
 	region_count(cache, r, 1);
-	return r;
 }
 
-/* It was not to be: registration failed, or the memory went away meanwhile. */
-static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const struct wish *w, struct region *r)
+/* Lock.  Where other threads look for it. */
+static void insert(struct peerdma_cache *cache, struct index_place *place, struct miss *m, uint32_t number)
 {
+	if (cache->off || m->plan.overlapping)
+		bar1_charge(cache, m->region);
+	else
+		region_insert(cache, place, number);
+	if (m->plan.overlapping)
+		overlapping_add(cache, m->region);
+}
+
+/* Lock.  A ref of a region that has come since the get looked. */
+static void take_found(struct peerdma_cache *cache, const struct miss *m)
+{
+	m->region->refs++;
+	m->region->gets++;
+	cache->stats.late_hits += !m->counted;
+}
+
+/* No lock.  0: there is a number now. */
+static int more_numbers(struct peerdma_cache *cache, struct thread_cache *tc)
+{
+	if (regions_more(cache))
+		return 0;
+	if (deferred_drain(cache, tc) + evict_idle(cache, 1 + cache->capacity / EVICT_SHARE))
+		return 0;
+	return fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
+		    "put some, or give it a greater capacity", cache->capacity);
+}
+
+/* PLAN_HIT or PLAN_REGISTER: m->region is the region.  Else, without an error, call it again. */
+static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc, struct miss *m, int *error)
+{
+	struct index_place *place = tc ? &tc->place : &cache->index.cursor;
+	struct teardown evicted = TEARDOWN_NONE;
+	enum plan_step step;
+	uint32_t number, populate;
+
 	cache_lock(cache);
-	if (w->alone) {
-		cache->aperture -= aperture_whole(r);
-	} else if (w->apart) {
-		apart_remove(cache, r);
-		cache->aperture -= aperture_whole(r);
-	} else if (life_state(ord_load(&r->life)) == STATE_PENDING) {
-		region_remove(cache, r);
+	step = plan_decide(cache, place, &m->plan, &m->region);
+	if (step == PLAN_HIT)
+		take_found(cache, m);
+	if (step != PLAN_REGISTER) {
+		cache_unlock(cache);
+		if (step == PLAN_DEADLOCK)
+			*error = fail(-EDEADLK, "peerdma_cache_get: %s", m->plan.why);
+		return step;
 	}
+	number = number_take(cache, tc);
+	if (number == NO_REGION) {
+		cache_unlock(cache);
+		*error = more_numbers(cache, tc);
+		return PLAN_AGAIN;
+	}
+	if (cache->limited)
+		evict_for(cache, &m->plan, &evicted);
+	populate = regions_to_populate(cache, number);
+	cache->stats.misses += !m->counted;
+	m->counted = true;
+	begin(cache, m, number);
+	insert(cache, place, m, number);
+	if (evicted.count)
+		teardown_commit(cache, tc, &evicted);
+	cache_unlock(cache);
+	if (evicted.count)
+		teardown_finish(cache, &evicted);
+	if (populate)
+		regions_populate(cache, tc, number, populate);
+	return PLAN_REGISTER;
+}
+
+/* ---- registering ---- */
+
+static int add(struct peerdma_cache *cache, const struct miss *m, struct peerdma_registration *registration)
+{
+	const struct region *r = m->region;
+	uint32_t texts = fail_count();
+
+	memset(registration, 0, sizeof(*registration));
+	registration->request = m->plan.request;
+	registration->access = m->plan.with_access;
+	if (cache->payload) {
+		registration->payload = cache->payload + (size_t)region_number(cache, r) * cache->payload_step;
+		memset(registration->payload, 0, cache->payload_step);
+	}
+	return callback_result("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length, registration), texts);
+}
+
+/* It could not be registered, or its memory was freed meanwhile. */
+static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const struct miss *m)
+{
+	struct region *r = m->region;
+
+	cache_lock(cache);
+	if (m->plan.overlapping)
+		overlapping_remove(cache, r);
+	if (cache->off || m->plan.overlapping)
+		bar1_uncharge(cache, r);
+	else if (state_of(ord_load(&r->state_word)) == STATE_PENDING)
+		region_remove(cache, r);
 	region_count(cache, r, -1);
-	ord_store(&r->life, LIFE(life_gen(ord_load(&r->life)), STATE_FREE));
-	number_put(cache, region_number(cache, r));
+	ord_store(&r->state_word, STATE_WORD(state_gen(ord_load(&r->state_word)), STATE_FREE));
+	number_give(cache, region_number(cache, r));
 	if (cache->waiting)
 		ord_wake_all(&cache->settled);
 	cache_unlock(cache);
 }
 
-/* Where the thread has no front, or others end in its favour. */
-static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct wish *w, struct region *r,
-						     uint64_t live)
+static void undo(struct peerdma_cache *cache, const struct miss *m, const struct peerdma_registration *registration)
 {
-	struct ending list = ENDING_NONE;
-	bool done;
-
-	cache_lock(cache);
-	done = ord_load(&r->life) == w->life;
-	if (done && w->apart)
-		overlap_replace(cache, r, &list);
-	if (done && w->alone) {
-		live = LIFE(life_gen(live), STATE_DEAD) | (live & LIFE_FIXED);
-		cache->dead++;
-	}
-	if (done) {
-		r->holds++;
-		r->gets++;
-		ord_store_release(&r->life, live);
-		ord_wake_all(&cache->settled);
-		end_commit(cache, front_if_any(cache), &list);
-	}
-	cache_unlock(cache);
-	end_finish(cache, &list);
-	return done;
+	cache->ops.remove(cache->arg, m->region->pub.addr, m->region->pub.length, registration->handle);
+	abandon(cache, m);
 }
 
-static void __attribute__((noinline)) spill(struct peerdma_cache *cache, struct front *f, uint32_t number)
-{
-	cache_lock(cache);
-	front_spill(f, number);
-	cache_unlock(cache);
-}
-
-/*
- * Registered: from here on it is everybody's, and the caller's first hold is in it.  False: killed.
- * Not in region->holds or gets, if that can be: the lock is not held.
- */
-static inline bool publish(struct peerdma_cache *cache, struct front *f, const struct wish *w, struct region *r,
-			   const struct peerdma_registration *registration)
-{
-	uint64_t live = w->life + (STATE_LIVE - STATE_PENDING);
-	uint32_t number = region_number(cache, r), before, word;
-	struct record *record;
-
-	r->word = registration->word;
-	r->expected = registration->expected;
-	ord_store(&r->pub.registration, registration->handle);
-	record = f && !w->apart && !w->alone ? front_meet(f, r) : NULL;
-	if (!record)
-		return publish_locked(cache, w, r, live);
-	/* Written before it is read, as in begin(); what is not LIVE has no ender who looks at it. */
-	record_fill(record, life_gen(live));
-	before = ord_load(&record->word);
-	word = before + WORD_TAKE;
-	ord_store(&record->word, word);
-	if (!ord_replace(&r->life, w->life, live)) {
-		ord_store(&record->gen, 0);
-		ord_store_release(&record->word, before);
-		return false;
-	}
-	if (WORD_FULL(word))
-		spill(cache, f, number);
-	wake(cache);
-	return true;
-}
-
-/* Under the lock the index does not err: what is wanted is there, or coming, or we begin it. */
-static inline enum step find_or_begin(struct peerdma_cache *cache, struct front *f, struct wish *w, struct region **out,
-				      int *error)
-{
-	struct index_place *place = f ? &f->place : &cache->index.finger;
-	struct ending list = ENDING_NONE;
-	enum step step = MADE;
-	uint32_t number;
-
-	w->from = w->own_from;
-	w->to = w->own_to;
-	w->apart = false;
-	w->alone = cache->off;
-	w->with_access = w->access;
-	w->replaced = 0;
-	w->replaced_bytes = 0;
-	cache_lock(cache);
-	if (!w->alone && (cache->apart != NO_REGION || !regions_none(cache, place, w->from, w->to)))
-		step = overlap_look(cache, place, w, out, error);
-	if (step != MADE) {
-		cache_unlock(cache);
-		if (step == FAILED)	/* here, since a text is an allocation */
-			fail(*error, "peerdma_cache_get: %s", w->why);
-		return step;
-	}
-	number = number_get(cache, f);
-	if (number == NO_REGION) {
-		cache_unlock(cache);
-		if (room_more(cache))
-			return AGAIN;
-		if (drain_now(cache, f) + room_evict(cache, 1 + cache->capacity / EVICT_SHARE))
-			return AGAIN;
-		*error = fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
-			      "put some, or give it a greater capacity", cache->capacity);
-		return FAILED;
-	}
-	if (cache->limited)
-		room_make(cache, w, &list);
-	w->ahead = room_is_new(cache, number);
-	cache->misses += !w->counted;
-	w->counted = true;
-	*out = begin(cache, w, number);
-	if (w->alone) {
-		cache->aperture += aperture_whole(*out);
-	} else if (w->apart) {
-		(*out)->next = cache->apart;
-		cache->apart = number;
-		cache->aperture += aperture_whole(*out);
-	} else {
-		region_insert(cache, place, number);
-	}
-	if (list.count)
-		end_commit(cache, f, &list);
-	cache_unlock(cache);
-	if (list.count)
-		end_finish(cache, &list);
-	if (w->ahead)
-		room_ahead(cache, f, number, w->ahead);
-	return MADE;
-}
-
-/* After a failure: is there something that may help? */
-static bool __attribute__((noinline)) worth_another(struct peerdma_cache *cache, struct front *f, struct wish *w, int error)
-{
-	bool full = error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
-		    error == -EDQUOT || error == -ENOBUFS;
-	bool room = full && drain_now(cache, f) + room_evict(cache, EVICT_MANY);
-
-	if (room)
-		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): idle regions were removed, and it is called again", error,
-			  (unsigned long long)w->from, (unsigned long long)w->to);
-	/* Less, then: the neighbours' memory, or the rest of the allocation, may be what cannot be had. */
-	if (!room) {
-		if (w->how == PLAIN)
-			return false;
-		w->how = PLAIN;
-		plain_extent(cache, w);
-		if (w->own_from == w->from && w->own_to == w->to)
-			return false;
-		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): it is called for [0x%llx, 0x%llx)", error,
-			  (unsigned long long)w->from, (unsigned long long)w->to, (unsigned long long)w->own_from,
-			  (unsigned long long)w->own_to);
-	}
-	cache_lock(cache);
-	cache->retries++;
-	cache_unlock(cache);
-	return true;
-}
-
-void cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
+/* A line for options.log. */
+static void __attribute__((format(printf, 2, 3))) cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
 {
 	char text[256];
 	va_list args;
@@ -335,106 +190,192 @@ void cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
 	cache->options.log(cache->options.arg, text);
 }
 
-/* What add() gets: the request, and the payload's place. */
-static void registration_begin(const struct peerdma_cache *cache, const struct wish *w, const struct region *r,
-			       struct peerdma_registration *registration)
+static bool is_full(int error)
 {
-	memset(registration, 0, sizeof(*registration));
-	registration->request = w->request;
-	registration->access = w->with_access;
-	if (!cache->payload)
-		return;
-	registration->payload = cache->payload + (size_t)region_number(cache, r) * cache->payload_step;
-	memset(registration->payload, 0, cache->payload_step);
+	return error == -ENOSPC || error == -ENOMEM || error == -EMFILE || error == -ENFILE ||
+	       error == -EDQUOT || error == -ENOBUFS;
 }
+
+/* add() failed, and the region is abandoned.  0: another attempt may succeed, because idle regions ended or with less. */
+static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache, struct thread_cache *tc, struct plan *plan, int error)
+{
+	unsigned long long from = plan->from, to = plan->to;
+
+	/* The memory was freed meanwhile.  What is there now is another allocation. */
+	if (error == -ESTALE)
+		return plan_extent(cache, plan);
+	if (is_full(error) && deferred_drain(cache, tc) + evict_idle(cache, EVICT_MANY))
+		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): idle regions were removed, and it is called again", error,
+			  from, to);
+	else if (plan_narrow(cache, plan))
+		cache_log(cache, "add() failed with %d for [0x%llx, 0x%llx): it is called for [0x%llx, 0x%llx)", error, from, to,
+			  (unsigned long long)plan->own_from, (unsigned long long)plan->own_to);
+	else
+		return error;
+	cache_lock(cache);
+	cache->stats.retries++;
+	cache_unlock(cache);
+	return 0;
+}
+
+static int unread_word(struct peerdma_cache *cache, const struct miss *m, const struct peerdma_registration *registration)
+{
+	undo(cache, m, registration);
+	return fail(-EINVAL, "peerdma_cache_get: add() set a word, which no hit would read; set PEERDMA_MONITOR_WORD "
+		    "in ops.monitors");
+}
+
+/* ---- publishing ---- */
+
+/* Lock.  A registered region that overlaps others enters the index, and the teardown of those that it replaces begins. */
+static void replace(struct peerdma_cache *cache, struct region *region, struct teardown *list)
+{
+	struct index_place *place = &cache->index.cursor;
+	struct replaced old = plan_replaced(cache, place, region->pub.addr, region->pub.addr + region->pub.length);
+
+	overlapping_remove(cache, region);
+	bar1_uncharge(cache, region);
+	cache->stats.merges += old.count;
+	while (old.first != NO_REGION) {
+		uint32_t number = old.first;
+
+		old.first = cache->regions[number].next;
+		teardown_begin(cache, number, list, ENDED_MERGED);
+	}
+	region_insert(cache, place, region_number(cache, region));
+}
+
+/* With the ref in region->refs.  In a cache that is off, the region is DEAD from the beginning: its last put ends it. */
+static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct miss *m, uint64_t live)
+{
+	struct teardown replaced = TEARDOWN_NONE;
+	struct region *r = m->region;
+	bool done;
+
+	cache_lock(cache);
+	done = ord_load(&r->state_word) == m->state_word;
+	if (done && m->plan.overlapping)
+		replace(cache, r, &replaced);
+	if (done && cache->off) {
+		live = STATE_WORD(state_gen(live), STATE_DEAD) | (live & STATE_PROPERTIES);
+		cache->stats.dead++;
+	}
+	if (done) {
+		r->refs++;
+		r->gets++;
+		ord_store_release(&r->state_word, live);
+		ord_wake_all(&cache->settled);
+		teardown_commit(cache, thread_cache_find(cache), &replaced);
+	}
+	cache_unlock(cache);
+	teardown_finish(cache, &replaced);
+	return done;
+}
+
+/*
+ * From here on other threads use it.  As usual the first ref is counted in the thread's refs, without the lock.
+ * False: an invalidation has killed it.
+ */
+static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc, const struct miss *m,
+			   const struct peerdma_registration *registration)
+{
+	uint64_t live = m->state_word + (STATE_LIVE - STATE_PENDING);
+	struct region *r = m->region;
+	struct thread_refs *refs;
+	uint32_t before, count;
+
+	r->word = registration->word;
+	r->expected = registration->expected;
+	ord_store(&r->pub.registration, registration->handle);
+	refs = tc && !m->plan.overlapping && !cache->off ? refs_meet(tc, r) : NULL;
+	if (!refs)
+		return publish_locked(cache, m, live);
+	/* Write before reading, as in begin().  No thread ends a region that is not LIVE yet and reads these refs. */
+	refs_fill(refs, state_gen(live));
+	before = ord_load(&refs->count);
+	count = before + COUNT_GET;
+	ord_store(&refs->count, count);
+	if (!ord_replace(&r->state_word, m->state_word, live)) {
+		ord_store(&refs->gen, 0);
+		ord_store_release(&refs->count, before);
+		return false;
+	}
+	if (COUNT_FULL(count))
+		refs_spill(tc, region_number(cache, r));
+	pending_settled(cache);
+	return true;
+}
+
+/* ---- all of it ---- */
 
 void miss_failed(struct peerdma_cache *cache, bool counted)
 {
 	cache_lock(cache);
-	cache->misses += !counted;
-	cache->failures++;
+	cache->stats.misses += !counted;
+	cache->stats.failures++;
 	cache_unlock(cache);
 }
 
-void miss_after_all(struct peerdma_cache *cache)
+void miss_found_stale(struct peerdma_cache *cache)
 {
 	cache_lock(cache);
-	cache->late_hits--;
+	cache->stats.late_hits--;
 	cache_unlock(cache);
 }
 
-static int make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
 {
-	uint64_t addr = asked->addr, length = asked->length;
+	struct miss m = {
+		.plan = { .addr = request->addr, .last = request->addr + request->length - 1, .access = request->access,
+			  .request = request->request },
+		.counted = request->counted,
+	};
 	struct peerdma_registration registration;
-	struct wish w = { .addr = addr, .last = addr + length - 1, .counted = asked->counted,
-			  .access = asked->access, .request = asked->request };
-	struct region *r = NULL;
-	uint32_t texts;
+	enum plan_step step;
 	int ret;
 
-	drain_now(cache, f);
-	ret = extent(cache, &w);
-
-	for (int tries = 0; !ret && tries < GET_TRIES;) {
-		switch (find_or_begin(cache, f, &w, &r, &ret)) {
-		case FOUND:
-			asked->counted = w.counted;
-			*out = r;
+	deferred_drain(cache, tc);
+	ret = plan_extent(cache, &m.plan);
+	for (int tries = 0; !ret && tries < MISS_TRIES;) {
+		step = find_or_begin(cache, tc, &m, &ret);
+		if (step == PLAN_HIT) {
+			request->counted = m.counted;
+			*out = m.region;
 			return 0;
-		case AGAIN:
-			continue;
-		case FAILED:
-			continue;
-		case MADE:
-			break;
 		}
+		if (step != PLAN_REGISTER)
+			continue;
 		tries++;
-		registration_begin(cache, &w, r, &registration);
-		texts = fail_count();
-		ret = result_of("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length, &registration), texts);
+		ret = add(cache, &m, &registration);
 		if (ret) {
-			abandon(cache, &w, r);
-			if (ret == -ESTALE) {	/* freed meanwhile; what is there now is another allocation */
-				w.how = WHOLE;
-				ret = extent(cache, &w);
-			} else if (worth_another(cache, f, &w, ret)) {
-				ret = 0;
-			}
-			continue;
-		}
-		if (registration.word && !cache->monitored) {
-			cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
-			abandon(cache, &w, r);
-			ret = fail(-EINVAL, "peerdma_cache_get: add() set a word, which no hit would read; set PEERDMA_MONITOR_WORD "
-				   "in ops.monitors");
-			continue;
-		}
-		if (publish(cache, f, &w, r, &registration)) {
-			asked->counted = true;
-			*out = r;
+			abandon(cache, &m);
+			ret = add_failed(cache, tc, &m.plan, ret);
+		} else if (registration.word && !cache->monitored) {
+			ret = unread_word(cache, &m, &registration);
+		} else if (publish(cache, tc, &m, &registration)) {
+			request->counted = true;
+			*out = m.region;
 			return 0;
+		} else {
+			undo(cache, &m, &registration);
+			ret = plan_extent(cache, &m.plan);
 		}
-		cache->ops.remove(cache->arg, r->pub.addr, r->pub.length, registration.handle);
-		abandon(cache, &w, r);
-		w.how = WHOLE;
-		ret = extent(cache, &w);
 	}
 	if (!ret)
 		ret = fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): freed during the call, again and again",
-			   (unsigned long long)addr, (unsigned long long)length);
-	miss_failed(cache, w.counted);
+			   (unsigned long long)request->addr, (unsigned long long)request->length);
+	miss_failed(cache, m.counted);
 	return ret;
 }
 
-/* A thread that ended in add(), or while it waits for another's, would leave others to wait for ever. */
-int region_make(struct peerdma_cache *cache, struct front *f, struct asked *asked, struct region **out)
+/* A thread that was cancelled in add(), or while it waits for another thread's, would leave others to wait for ever. */
+int miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
 {
 	int was = cancel_off(), ret;
 	uint32_t texts = attempt_begin();
 
-	/* What fails on the way may be made good: by less memory, or when others were removed. */
-	ret = attempt_end(texts, make(cache, f, asked, out));
+	/* A get that succeeds in the end leaves no text of an attempt that failed. */
+	ret = attempt_end(texts, make(cache, tc, request, out));
 	cancel_back(was);
 	return ret;
 }

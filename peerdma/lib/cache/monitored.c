@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* monitored.c - what a cache does with events of its monitors. */
+/* monitored.c - see monitored.h. */
 #include "../internal.h"
 #include "../monitor/monitor.h"
-#include "front.h"
+#include "deferred.h"
+#include "invalidate.h"
+#include "monitored.h"
 
 /*
- * Before a free, so that registrations end while their memory is there; after it, since
- * one may have been made in between; and for an allocation, in case a free was missed.
- * Inside malloc() and free(), perhaps: nothing is deregistered here.  An event of nothing asks for what
- * signal handlers left.
+ * An event comes before a free, so that regions end while their memory is there; after it, since a region may have been
+ * registered in between; and for an allocation, in case a free was missed.  It may come inside malloc() or free():
+ * nothing is deregistered here.  An event of length 0 ends what signal handlers left.
  */
 static void on_host(void *arg, const struct peerdma_hook_event *event)
 {
@@ -18,22 +19,22 @@ static void on_host(void *arg, const struct peerdma_hook_event *event)
 		return;
 	if (event->length)
 		peerdma_cache_invalidate(cache, (const void *)(uintptr_t)event->addr, event->length);
-	else if (gate_closed(cache) && !front_words.locks)
+	else if (gate_closed(cache) && !this_thread.locks)
 		invalidate_left(cache);
 }
 
 /*
- * A dma-buf would keep the GPU's memory allocated after its free.  The program calls
- * CUDA to free it, from outside malloc(); what a caller's own remove() needs is not known.
+ * A dma-buf keeps GPU memory allocated after its free, so in caches of pins the registration ends at once.  That is
+ * possible because the program called CUDA, and is not inside malloc().  A caller's own remove() may not be called here.
  */
 static void on_device(void *arg, const struct peerdma_hook_event *event)
 {
 	struct peerdma_cache *cache = arg;
 
 	on_host(cache, event);
-	/* Without the thread's front: a signal handler may have come in the middle of a hit. */
-	if (cache->process == process_id() && cache->by_hooks && !front_words.locks)
-		drain_now(cache, NULL);
+	/* Without the thread cache: this may be a signal handler in the middle of a hit. */
+	if (cache->process == process_id() && cache->stats.by_hooks && !this_thread.locks)
+		deferred_drain(cache, NULL);
 }
 
 int cache_monitor_host(struct peerdma_cache *cache)
@@ -44,9 +45,11 @@ int cache_monitor_host(struct peerdma_cache *cache)
 	if (ret || __atomic_load_n(&cache->host_monitored, __ATOMIC_ACQUIRE))
 		return ret;
 	ret = monitor_subscribe(MONITOR_HOST, on_host, cache);
-	/* Another thread was first: until here events came twice, which does no harm. */
+	/* Another thread subscribed first.  Until here events came twice, which does no harm. */
 	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
+	if (!ret)
+		cache_monitors_set(cache, PEERDMA_MONITOR_HOST, true);
 	return ret;
 }
 
@@ -58,6 +61,7 @@ static int monitor_device(struct peerdma_cache *cache)
 		return ret;
 	ret = monitor_subscribe(MONITOR_DEVICE, on_device, cache);
 	cache->hooked = !ret;
+	cache_monitors_set(cache, PEERDMA_MONITOR_HOOKS, cache->hooked);
 	return ret;
 }
 
@@ -84,4 +88,5 @@ void cache_monitors_end(struct peerdma_cache *cache)
 	if (cache->host_monitored)
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
 	cache->hooked = cache->host_monitored = false;
+	cache_monitors_set(cache, (PEERDMA_MONITOR_HOOKS | PEERDMA_MONITOR_HOST) & ~cache->ops.monitors, false);
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * pins.c - a cache of pins: regions of peerdma_pin().  Their word (in the kernel's page of
- * generations, or a back-end's) shows whether they are valid, or, where nothing reports
- * frees, CUDA's buffer id.
+ * pins.c - a cache of pins: regions of peerdma_pin().  A word shows whether a region is valid: in the kernel's page of
+ * generations, or in the back-end.  If frees of its memory are not reported, CUDA's buffer id shows it.
  */
 #include <string.h>
 
 #include "../backend.h"
 #include "../base/cancel.h"
 #include "../monitor/monitor.h"
-#include "state.h"
+#include "monitored.h"
 #include "peerdma_verbs.h"
 
 #define GPU_PAGE 65536ULL
-#define TRIM 64		/* pins, with their MRs, where there is no room for another MR */
+#define TRIM 64		/* idle pins that end, with their MRs, when another MR cannot be made */
 
 struct pins {
 	struct peerdma *ctx;
@@ -22,10 +21,10 @@ struct pins {
 	bool whole;
 };
 
-/* Two that differ by their addresses: 0 and expected to be. */
+/* Two words, told apart by their addresses.  Both are always 0, the expected value. */
 static const uint32_t by_hooks, by_calls;
 
-/* Of the request's dma-buf, if there is one and the range lies in it; else of the address. */
+/* Pins the request's dma-buf, if it has one; else the memory at the address. */
 static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
 	       struct peerdma_region **region)
 {
@@ -43,7 +42,7 @@ static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struc
 	return region_pin_dmabuf(p->ctx, q->dmabuf, addr - q->dmabuf_addr, length, flags & PEERDMA_READONLY, NULL, true, region);
 }
 
-/* -EBUSY: an importer that cannot be revoked has a dma-buf of it.  Then the context keeps the pin until it is closed. */
+/* After -EBUSY (a dma-buf of it has an importer that cannot be revoked) the context keeps the pin until it is closed. */
 static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	uint32_t was = attempt_begin();
@@ -56,8 +55,8 @@ static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 }
 
 /*
- * Back-end host is not notified of frees: a region can be found again only if a monitor of host memory ends
- * it in time, or the program does.
+ * The back-end `host` is not notified of frees.  Its regions can be cached only if a monitor of host memory ends them
+ * in time, or the program does.
  */
 static bool wants_monitor(const struct peerdma_cache *cache, const struct peerdma_region *region)
 {
@@ -77,7 +76,7 @@ static int monitor_begin(struct peerdma_cache *cache)
 		    "with PEERDMA_CACHE_CALLS", peerdma_last_error());
 }
 
-/* The cache's first pin of host memory that wants a monitor is made again: frees before the monitor began were not seen. */
+/* The cache's first such pin is made again after the monitor has begun: frees before that were not reported. */
 static int pin_monitored(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
 			 struct peerdma_region **region)
 {
@@ -102,18 +101,19 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	if (region->backend == &backend_locked) {
 		out->word = &by_calls;
 	} else if (region->ends != ENDS_UNREPORTED) {
-		/* Of several words check() looks at all. */
+		/* With several words, check() compares them all. */
 		out->word = region->validity.several ? NULL : region->validity.slot;
 		out->expected = region->validity.generation;
 	} else if (p->cache->hooked && device_monitor_complete()) {
 		out->word = &by_hooks;
 	} else {
-		__atomic_add_fetch(&p->cache->checked, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&p->cache->stats.checked, 1, __ATOMIC_RELAXED);
+		cache_monitors_set(p->cache, PEERDMA_MONITOR_CHECK, true);
 	}
 	return 0;
 }
 
-/* Calls into CUDA may be points of cancellation, looks at words are none. */
+/* Calls into CUDA may be cancellation points.  Reads of words are not. */
 static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	int was = cancel_off();
@@ -123,7 +123,7 @@ static bool __attribute__((noinline)) still(const struct peerdma_region *region,
 	return is;
 }
 
-/* A get of part of it says nothing of the rest, with which the MR goes. */
+/* The MRs end with any allocation of the region.  A get of part of the region does not ask for the others. */
 static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	size_t n = region->allocation_count;
@@ -133,8 +133,8 @@ static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, u
 }
 
 /*
- * Of regions without a word: what is asked for must be what it was, and the rest there; of those with several words,
- * all must be what they were.
+ * For regions without a word.  By buffer id: the allocations that the get asks for must be the same, and the others
+ * still allocated.  With several words: all must have their expected values.
  */
 static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
 {
@@ -144,7 +144,7 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 	return region->ends != ENDS_UNREPORTED ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
 }
 
-/* The last allocation of a range that begins in m; false: it is not all memory of that kind. */
+/* Replaces m, the first allocation of a range, by the last one.  False: not all of the range is memory of that kind. */
 static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
 {
 	uint32_t kind = m->kind;
@@ -157,8 +157,8 @@ static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
 }
 
 /*
- * Whole granules, as *e has them; but whole pages only where a monitor may see the end of host memory: pages
- * beside it that another thread unmaps at this moment would be registered after the monitor has looked.
+ * Whole granules, as *e has them.  With a monitor of host memory only whole pages: another thread may be unmapping a page
+ * beside the range, and the monitor may have reported that before the page is registered.
  */
 static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct peerdma_extent *e)
 {
@@ -172,8 +172,8 @@ static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct
 }
 
 /*
- * GPU memory: the GPU's pages that the range touches, or all of its allocations.  Of any
- * memory that CUDA knows never beyond these: the next one ends at another time, perhaps now.
+ * GPU memory: the GPU's pages that the range touches, or all of its allocations (PEERDMA_CACHE_WHOLE).  Memory that CUDA
+ * knows: never more than the range's allocations, since others are freed at other times, perhaps now.
  */
 static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
@@ -237,12 +237,14 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	*p = (struct pins){ .ctx = ctx, .cache = *cache };
 	(*cache)->arg = p;
 	(*cache)->word_will_do = true;
+	/* With the first region that has no word. */
+	cache_monitors_set(*cache, PEERDMA_MONITOR_CHECK, false);
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
 	p->flags = (*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0;
 	if (!(*cache)->options.access)
 		(*cache)->options.access = PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE;
-	(*cache)->by_hooks = &by_hooks;
-	(*cache)->by_calls = &by_calls;
+	(*cache)->stats.by_hooks = (uintptr_t)&by_hooks;
+	(*cache)->stats.by_calls = (uintptr_t)&by_calls;
 	return 0;
 }
 

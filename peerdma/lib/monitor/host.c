@@ -61,8 +61,8 @@ static int redirect(const char *what, const void *inside, struct found *found)
 
 	if (!inside || !dl_iterate_phdr(find_code, &code) || !code.text)
 		return fail(-EOPNOTSUPP, "%s was not found in this process", what);
-	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, found->sites,
-				  SITES_MAX);
+	found->n = sites_redirect(code.text, code.end, code.end, code.room_end, monitor_system_call,
+				  found->sites, SITES_MAX);
 	if (found->n == -EACCES)
 		return fail(-EACCES, "this process may not change the code of %s (SELinux's execmod, or systemd's "
 			    "MemoryDenyWriteExecute)", what);

@@ -72,6 +72,8 @@ const uint64_t *hooks_making(void);
 int host_monitor_begin(void);
 /* A name for people. NULL: no monitor yet, or none is possible. */
 const char *host_monitor_name(void);
+/* calls.c: a system call of the C library's, redirected (sites.h). Returns -errno like the kernel. */
+long monitor_system_call(long number, const long *args);
 /*
  * trial.c: calls munmap(), mremap() and madvise(). 0: they are seen. Otherwise -EOPNOTSUPP with
  * text.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sites.h - redirects the C library's own system calls to a function of this library.
+ * sites.h - redirects the C library's own system calls to a handler.
  *
  * The C library calls the kernel in few places for each of munmap, mremap and so on. All of its own
  * uses (free(), malloc_trim(), a thread's stack) go through these places, and an interposed symbol
@@ -25,7 +25,7 @@
  * Called in place of the system call, with the number and six arguments. Returns -errno like the
  * kernel.
  */
-long monitor_system_call(long number, const long *args);
+typedef long (*sites_handler)(long number, const long *args);
 /* Makes the system call. */
 long system_call(long number, const long *args);
 
@@ -35,12 +35,13 @@ long system_call(long number, const long *args);
  */
 bool sites_known(void);
 /*
- * Finds the places in [text, end) and redirects them to stubs in [room, room_end). Writes the first
- * `max` places to `sites`. Returns their number, or -errno: -ENOSPC no room, -EOPNOTSUPP a place
- * cannot be replaced by one store, -EACCES this process may not change code, -EALREADY the places
- * already jump to this room.
+ * Finds the places in [text, end) and redirects them to stubs in [room, room_end), which call the
+ * handler, one and the same for all. Writes the first `max` places to `sites`. Returns their number,
+ * or -errno: -ENOSPC no room, -EOPNOTSUPP a place cannot be replaced by one store, -EACCES this
+ * process may not change code, -EALREADY the places already jump to this room.
  */
 int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   sites_handler handler,
 		   uintptr_t *sites, size_t max);
 
 #endif

@@ -18,12 +18,14 @@ long system_call(long number, const long *args)
 }
 
 int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   sites_handler handler,
 		   uintptr_t *sites, size_t max)
 {
 	(void)text;
 	(void)end;
 	(void)room;
 	(void)room_end;
+	(void)handler;
 	(void)sites;
 	(void)max;
 	return -EOPNOTSUPP;

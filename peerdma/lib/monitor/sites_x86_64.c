@@ -82,7 +82,7 @@ __asm__(
 	"	cld\n"
 	"	mov 16(%rbp), %rdi\n"
 	"	lea -48(%rbp), %rsi\n"
-	"	call monitor_system_call\n"
+	"	call *monitor_handler(%rip)\n"
 	"	movaps (%rsp), %xmm0\n"
 	"	movaps 16(%rsp), %xmm1\n"
 	"	movaps 32(%rsp), %xmm2\n"
@@ -114,6 +114,8 @@ __asm__(
 	".size monitor_entry, . - monitor_entry\n");
 
 void monitor_entry(void) __attribute__((visibility("hidden")));
+/* Set before the first jump is stored. */
+sites_handler monitor_handler __attribute__((visibility("hidden"), used));
 
 /* store() needs cmpxchg16b, which the first x86-64 processors lack. */
 bool sites_known(void)
@@ -287,7 +289,8 @@ static int protect(uintptr_t from, uintptr_t to, int prot)
 #define CODE		(PROT_READ | PROT_EXEC)
 #define OPEN_CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, uintptr_t *sites, size_t max)
+int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, sites_handler handler,
+		   uintptr_t *sites, size_t max)
 {
 	uintptr_t found[SITES_MAX], stubs[SITES_MAX], entry = (uintptr_t)monitor_entry;
 	struct writer w = { (uint8_t *)((room + 15) & ~15UL), (uint8_t *)room_end };
@@ -302,6 +305,7 @@ int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room
 	ret = protect(room, room_end, OPEN_CODE);
 	if (ret)
 		return ret;
+	monitor_handler = handler;
 	put(&w, &entry, sizeof(entry));
 	for (int i = 0; i < n; i++) {
 		stubs[i] = (uintptr_t)w.p;

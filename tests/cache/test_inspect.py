@@ -14,7 +14,7 @@ PAGE = 4096
 
 
 class Process:
-    """tests/cache/seen.c in the states named, one after the other."""
+    """tests/cache/inspect.c in the states named, one after the other."""
 
     def __init__(self, case, *states, env=None):
         self.popen = subprocess.Popen([PROGRAM, *states], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

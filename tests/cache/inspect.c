@@ -7,7 +7,7 @@
  * says what that state is on its standard output: a line with the counters.  The
  * end of the input ends it.
  *
- * usage: cache_seen STATE...
+ * usage: cache_inspect STATE...
  *   used	four regions, of which one is used most
  *   ended	each kind of end: merged, evicted, invalidated, stale; and one held
  *   threads	a second thread with hits, that lives; a third that has ended

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+/*
+ * plan.c - see plan.h.
+ *
+ * The new region takes in the regions that it overlaps, as long as it stays within its bound and
+ * a few times what was asked for; else it lies beside them.  No region ends before the
+ * new one is registered (miss.c).
+ */
+#include "../internal.h"
+#include "pending.h"
+#include "plan.h"
+
+#define MERGE_TIMES	4	/* all gets of adjacent ranges together register so much of each range at most */
+
+/* ---- the range by itself ---- */
+
+int callback_result(const char *function, int ret, uint32_t texts)
+{
+	if (ret > 0)
+		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno", function, ret);
+	/* Without a new text, the last one is of an earlier failure. */
+	if (ret < 0 && fail_count() == texts)
+		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret, error_words(ret));
+	return ret;
+}
+
+static uint64_t granule_mask(const struct peerdma_cache *cache)
+{
+	return (1ULL << cache->granule_shift) - 1;
+}
+
+/* Whole granules.  With extent(), which knows better what belongs together, no more than was asked for. */
+static void extent_least(const struct peerdma_cache *cache, struct plan *plan)
+{
+	uint64_t mask = cache->ops.extent ? 0 : granule_mask(cache);
+
+	plan->own_from = plan->addr & ~mask;
+	plan->own_to = (plan->last | mask) + 1;
+	plan->bound_from = 0;
+	plan->bound_to = UINT64_MAX;
+}
+
+static uint64_t properties_of(const struct peerdma_extent *e)
+{
+	uint64_t properties = e->aperture ? (uint64_t)(__builtin_ctz(e->aperture) + 1) << STATE_BAR1_AT : 0;
+
+	if (e->kind == PEERDMA_KIND_HOST)
+		properties |= STATE_IS_HOST;
+	else if (e->kind == PEERDMA_KIND_DEVICE)
+		properties |= STATE_IS_DEVICE;
+	return properties;
+}
+
+static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
+{
+	uint64_t mask = granule_mask(cache);
+	struct peerdma_extent e = {
+		.addr = plan->addr & ~mask, .length = (plan->last | mask) + 1 - (plan->addr & ~mask), .request = plan->request,
+	};
+	uint32_t texts = fail_count();
+	int ret = callback_result("extent", cache->ops.extent(cache->arg, plan->addr, plan->last - plan->addr + 1, &e), texts);
+
+	if (ret)
+		return ret;
+	if (e.aperture & (e.aperture - 1))
+		return fail(-EINVAL, "peerdma_cache_get: extent() set the aperture's page size to %u, which is not a power of two",
+			    e.aperture);
+	plan->properties = properties_of(&e);
+	if (e.addr <= plan->own_from && e.length >= plan->own_to - e.addr && e.addr + e.length > e.addr) {
+		plan->own_from = e.addr;
+		plan->own_to = e.addr + e.length;
+	}
+	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
+		plan->bound_from = e.bound_addr < plan->own_from ? e.bound_addr : plan->own_from;
+		plan->bound_to = e.bound_addr + e.bound_length > plan->own_to ? e.bound_addr + e.bound_length : plan->own_to;
+	}
+	return 0;
+}
+
+int plan_extent(struct peerdma_cache *cache, struct plan *plan)
+{
+	if ((plan->last | granule_mask(cache)) == UINT64_MAX)
+		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
+			    (unsigned long long)plan->addr, (unsigned long long)plan->last);
+	plan->narrow = false;
+	extent_least(cache, plan);
+	return cache->ops.extent ? extent_of_caller(cache, plan) : 0;
+}
+
+/* The neighbours' memory, or the rest of the allocation, may be what cannot be registered. */
+bool plan_narrow(const struct peerdma_cache *cache, struct plan *plan)
+{
+	if (plan->narrow)
+		return false;
+	plan->narrow = true;
+	extent_least(cache, plan);
+	return plan->own_from != plan->from || plan->own_to != plan->to;
+}
+
+/* ---- its neighbours ---- */
+
+struct neighbours {
+	struct peerdma_cache *cache;
+	uint64_t from, to;		/* of the plan's own range and all regions that touch it */
+	struct region *pending;
+	uint64_t pending_word;
+	bool any;
+};
+
+static bool neighbour(void *arg, uint32_t entry)
+{
+	struct neighbours *o = arg;
+	struct region *r = &o->cache->regions[entry_number(entry)];
+	uint64_t state_word = ord_load_acquire(&r->state_word);	/* its maker held no lock when it made it LIVE */
+
+	if (state_of(state_word) == STATE_PENDING) {
+		o->pending = r;
+		o->pending_word = state_word;
+	}
+	if (r->pub.addr < o->from)
+		o->from = r->pub.addr;
+	if (r->pub.addr + r->pub.length > o->to)
+		o->to = r->pub.addr + r->pub.length;
+	o->any = true;
+	return true;
+}
+
+static bool replace_one(void *arg, uint32_t entry)
+{
+	struct replaced *p = arg;
+	uint32_t number = entry_number(entry);
+	struct region *r = &p->cache->regions[number];
+
+	if ((r->pub.addr < p->from || r->pub.addr + r->pub.length > p->to) && !region_covers(r, p->from, p->to - 1))
+		return true;
+	r->next = p->first;
+	p->first = number;
+	p->count++;
+	p->bytes += r->pub.length;
+	p->access |= state_access(ord_load(&r->state_word));
+	return true;
+}
+
+struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to)
+{
+	struct replaced p = { .cache = cache, .from = from, .to = to, .first = NO_REGION };
+
+	regions_touched(cache, place, from, to, replace_one, &p);
+	return p;
+}
+
+/* The region that covers [addr, last], or NULL. */
+static struct region *covering(struct peerdma_cache *cache, uint64_t addr, uint64_t last)
+{
+	uint32_t entry = index_seek(&cache->index, addr);
+	struct region *r = entry == INDEX_NONE ? NULL : &cache->regions[entry_number(entry)];
+
+	return r && region_covers(r, addr, last) ? r : NULL;
+}
+
+static bool in_bounds(const struct plan *plan, uint64_t from, uint64_t to)
+{
+	return from >= plan->bound_from && to <= plan->bound_to;
+}
+
+static uint64_t merge_max(const struct peerdma_cache *cache, uint64_t length)
+{
+	uint64_t max = cache->options.max_region;
+
+	if (!max && __builtin_mul_overflow(length, (uint64_t)MERGE_TIMES, &max))
+		max = UINT64_MAX;
+	return max;
+}
+
+/* Lock.  Chooses [from, to); all: the plan's own range and all regions that touch it. */
+static void choose_range(struct peerdma_cache *cache, struct plan *plan, const struct neighbours *all)
+{
+	/*
+	 * A region with less access may cover all of it.  No region may lie within another, so the new one is as long as
+	 * that, with more access; or, if that reaches out of the bound, replaces it.
+	 */
+	const struct region *r = covering(cache, plan->from, plan->to - 1);
+
+	if (r && in_bounds(plan, r->pub.addr, r->pub.addr + r->pub.length)) {
+		plan->from = r->pub.addr;
+		plan->to = plan->from + r->pub.length;
+	}
+	if (!plan->narrow && in_bounds(plan, all->from, all->to) && all->to - all->from <= merge_max(cache, plan->to - plan->from)) {
+		plan->from = all->from;
+		plan->to = all->to;
+	}
+}
+
+static enum plan_step wait_for(struct peerdma_cache *cache, struct plan *plan, struct region *pending, uint64_t state_word)
+{
+	plan->why = pending_wait(cache, pending, state_word);
+	return plan->why ? PLAN_DEADLOCK : PLAN_AGAIN;
+}
+
+enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place, struct plan *plan, struct region **found)
+{
+	struct neighbours all = { .cache = cache, .from = plan->own_from, .to = plan->own_to };
+	struct region *r = covering(cache, plan->addr, plan->last);
+	struct replaced replaced;
+
+	if (r) {
+		uint64_t state_word = ord_load_acquire(&r->state_word);
+
+		if (state_of(state_word) == STATE_LIVE && !(plan->access & ~state_access(state_word))) {
+			*found = r;
+			return PLAN_HIT;
+		}
+	}
+	regions_touched(cache, place, plan->own_from, plan->own_to, neighbour, &all);
+	if (all.pending)
+		return wait_for(cache, plan, all.pending, all.pending_word);
+	plan->overlapping = all.any;
+	choose_range(cache, plan, &all);
+	r = overlapping_find(cache, plan->from, plan->to);
+	if (r)
+		return wait_for(cache, plan, r, ord_load(&r->state_word));
+	if (all.any) {
+		replaced = plan_replaced(cache, place, plan->from, plan->to);
+		plan->replaced = replaced.count;
+		plan->replaced_bytes = replaced.bytes;
+		plan->with_access |= replaced.access;
+	}
+	return PLAN_REGISTER;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * refs.h - references to regions, counted per thread.
+ *
+ * Each thread has a struct thread_refs for each region, and is the only one that counts in it.  The sum over
+ * all threads is the number of references: one thread may take one and another give it back.
+ *
+ * A hit stores to its own count, then reads whether the region has ended.  The thread that ends the
+ * region (the ender) first stores that it has ended, then reads all counts.  Each must make its store
+ * visible before its read.  The ender makes the fence for both (ord_fence_others(), which is
+ * membarrier): an asymmetric fence, so that a hit needs none.
+ *
+ * A region's number is used again, with the next generation.  A thread's refs name the generation that
+ * they are good for, and the ender of that generation empties them:
+ *
+ *   fill	the thread stores the generation, makes a fence, and reads the region's
+ *		state word.  Unless it is LIVE with that generation, the thread empties the refs
+ *   end	the ender changes the state word, makes a fence, and empties all refs with the
+ *		generation.  A thread that finds its refs empty reads the state word
+ */
+#ifndef CACHE_REFS_H
+#define CACHE_REFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../base/order.h"
+
+/*
+ * count: the thread's gets of the region, times 2^16, plus its gets minus its puts, which may be negative.
+ * Before one of the two overflows, both are moved to the region.
+ */
+struct thread_refs {
+	uint32_t gen;		/* of the region; 0: the refs are empty */
+	uint32_t count;		/* written by its thread alone */
+	/*
+	 * Pages of the region, all of them if they are not too many: the page after the last << 28 | how many.
+	 * Written by the thread; the ender sets it to 0, too.  If one of these two stores is lost, gen decides.
+	 */
+	uint64_t range;
+};
+
+_Static_assert(sizeof(struct thread_refs) == 16, "a power of two");
+
+/* Pages of 4096 bytes, whatever the system's page size is: a shift by a constant is cheaper. */
+#define RANGE_SHIFT	12
+#define RANGE_COUNT_BITS 28		/* up to 1 TiB, which ends below 2^48 */
+#define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
+#define RANGE_PAGE_MAX	((1ULL << (64 - RANGE_COUNT_BITS)) - 1)
+
+static inline uint64_t range_of(uint64_t first_page, uint64_t pages)
+{
+	return (first_page + pages) << RANGE_COUNT_BITS | pages;
+}
+
+/* Whether [addr, addr + length) is not empty, does not wrap, and lies in the range. */
+static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
+{
+	uint64_t left = (range >> RANGE_COUNT_BITS << RANGE_SHIFT) - addr;
+
+	uint64_t size = range << (64 - RANGE_COUNT_BITS) >> (64 - RANGE_COUNT_BITS - RANGE_SHIFT);
+
+	return left <= size && length - 1 < left;
+}
+
+#define COUNT_GET	0x10001U
+#define COUNT_FULL(c)	((c) & 0x40000000U)		/* tested after a get */
+#define COUNT_LOW(c)	((int16_t)(c) < -0x4000)	/* tested after a put */
+
+/* A region's state word: generation << 32 | properties | state. */
+enum state {
+	STATE_FREE,
+	STATE_PENDING,		/* one thread registers it, and others wait */
+	STATE_LIVE,
+	STATE_KILLED,		/* was PENDING when its memory was freed */
+	STATE_DYING,		/* its ender has not summed its refs yet */
+	STATE_DEAD,		/* held: the put of the last ref deregisters it */
+	STATE_ENDING,		/* not held: being deregistered */
+};
+
+/*
+ * The properties, which stay the same until the region ends.  BAR1: 0, or one more than log2 of the size of the
+ * pages of BAR1 that the region takes.
+ */
+#define STATE_BAR1_AT	8
+#define STATE_BAR1	(0x3fU << STATE_BAR1_AT)
+/* The kind of memory, and the access that it is registered for. */
+#define STATE_IS_HOST	(1U << 14)
+#define STATE_IS_DEVICE	(1U << 15)
+#define STATE_ACCESS_AT	16
+#define STATE_PROPERTIES	0xffffff00U
+#define STATE_WORD(gen, state) ((uint64_t)(gen) << 32 | (state))
+
+static inline uint32_t state_gen(uint64_t state_word)
+{
+	return (uint32_t)(state_word >> 32);
+}
+
+static inline uint32_t state_access(uint64_t state_word)
+{
+	return (uint32_t)state_word >> STATE_ACCESS_AT;
+}
+
+static inline enum state state_of(uint64_t state_word)
+{
+	return (enum state)(state_word & 0xff);
+}
+
+enum ref {
+	REF_CHECK,
+	REF_OK,
+	REF_UNDONE,		/* the region has ended, and this may have been the last ref: teardown_last_ref() */
+};
+
+/*
+ * The hit.  The refs' generation is read once, at the end: only the thread itself stores one, so the generation that
+ * it reads there was there at the beginning.  fence: ord_fence_others() does not work here.
+ */
+static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *count)
+{
+	*count = ord_load(&refs->count) + COUNT_GET;
+	ord_store(&refs->count, *count);
+	if (__builtin_expect(fence, 0))
+		ord_fence();
+	else
+		ord_fence_light();
+	return __builtin_expect(ord_load_acquire(&refs->gen) != 0, 1) ? REF_OK : REF_UNDONE;
+}
+
+/* After REF_UNDONE: count is the one that ref_get() stored. */
+static inline void ref_undo(struct thread_refs *refs, uint32_t count)
+{
+	ord_store(&refs->range, 0);
+	ord_store_release(&refs->count, count - COUNT_GET);
+}
+
+/* REF_OK: given back, and the region is LIVE.  REF_CHECK: given back; call ref_put_first(). */
+static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *count)
+{
+	*count = ord_load(&refs->count) - 1;
+	ord_store_release(&refs->count, *count);
+	if (__builtin_expect(fence, 0))
+		ord_fence();
+	else
+		ord_fence_light();
+	return __builtin_expect(ord_load(&refs->gen) != 0, 1) ? REF_OK : REF_CHECK;
+}
+
+/*
+ * For refs that are empty or of another generation.  A get: REF_OK, or REF_UNDONE: the count was rolled back.
+ * A put, after REF_CHECK: REF_OK, or REF_UNDONE: call teardown_last_ref().
+ */
+enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uint64_t expected);
+enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word);
+
+/* By the thread: from now on the ender of this generation empties them.  Their range is empty. */
+void refs_fill(struct thread_refs *refs, uint32_t gen);
+
+/* By the ender.  True: they were of this generation, so their thread may be in the middle of a hit. */
+bool refs_empty(struct thread_refs *refs, uint32_t gen);
+
+#endif

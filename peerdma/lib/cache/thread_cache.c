@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT
+/*
+ * thread_cache.c - see thread_cache.h.
+ */
+#include <stdlib.h>
+
+#include "../base/memory.h"
+#include "lock.h"
+#include "thread_cache.h"
+
+#define SLOTS_FIRST	256
+#define GROWTH		2
+#define CROWDED		3	/* eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
+#define PAGE		(1ULL << RANGE_SHIFT)
+#define BLOCKS_SHIFT	3	/* log2 of the least number of blocks in an area's smallest region */
+#define REFS_EAGER	32768U	/* 512 KiB of address space; pages that are not used take no memory */
+#define REFS_PATIENCE	1024U	/* slow puts before the refs grow */
+#define REFS_PAGE	256U	/* refs in 4096 bytes */
+#define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* log2 of the pages in an area */
+
+struct thread_cache thread_cache_none;
+
+#ifndef this_thread
+/* In static TLS: an access needs no call. */
+_Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"))) = {
+	.last = { [0 ... THREAD_LAST - 1] = &thread_cache_none },
+};
+#endif
+
+static uint32_t slots_count(const struct thread_cache *tc)
+{
+	return (uint32_t)tc->slot_mask + 1;
+}
+
+static size_t slots_size(const struct thread_cache *tc)
+{
+	return sizeof(*tc->slots) * (slots_count(tc) + slots_count(tc) / 2);
+}
+
+/* Forgets the block sizes of all areas.  Each is learned again from what is looked for there. */
+static void blocks_forget(struct thread_cache *tc)
+{
+	tc->turn = (uint8_t)(tc->turn + AREA_TURN);
+	if (!tc->turn)
+		tc->turn = AREA_TURN;
+}
+
+static uint32_t block_of(uint64_t pages)
+{
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(pages);
+
+	return bits < BLOCKS_SHIFT ? 0 : bits - BLOCKS_SHIFT < BLOCK_MAX ? bits - BLOCKS_SHIFT : BLOCK_MAX;
+}
+
+/* ---- the fast path: open or closed ---- */
+
+static void mark(struct thread_cache *tc)
+{
+	ord_store(&tc->marked, 1);
+	ord_store(&tc->get_serial, 0);
+	ord_store(&tc->put_serial, 0);
+}
+
+/* Lock. */
+static void open_fast_path(struct thread_cache *tc)
+{
+	ord_store(&tc->get_serial, tc->fence || tc->monitored ? 0 : tc->serial);
+	ord_store(&tc->put_serial, tc->fence || tc->capacity < tc->cache->ready ? 0 : tc->serial);
+}
+
+void thread_caches_mark(struct peerdma_cache *cache)
+{
+	for (struct thread_cache *tc = cache->threads; tc; tc = tc->next)
+		mark(tc);
+}
+
+void thread_cache_unmark(struct peerdma_cache *cache, struct thread_cache *tc)
+{
+	ord_store(&tc->marked, 0);
+	tc->fence = cache->fence;
+	open_fast_path(tc);
+}
+
+/* ---- refs ---- */
+
+static uint64_t *touched_word(const struct thread_cache *tc, uint32_t page)
+{
+	return &tc->touched[page / 64];
+}
+
+/* The refs, and the bits `touched` behind them. */
+static size_t refs_size(uint32_t capacity)
+{
+	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
+
+	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 * sizeof(uint64_t));
+}
+
+/* Lock. */
+static void spill(struct thread_cache *tc, uint32_t number)
+{
+	struct region *region = &tc->regions[number];
+	uint32_t count = ord_load(&tc->refs[number].count);
+
+	region->refs += inspect_held(count);
+	region->gets += inspect_gets(count);
+	ord_store_release(&tc->refs[number].count, 0);
+}
+
+void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t number)
+{
+	cache_lock(tc->cache);
+	spill(tc, number);
+	cache_unlock(tc->cache);
+}
+
+/* Lock. */
+static void set_first(struct peerdma_cache *cache, struct thread_cache *tc)
+{
+	cache->threads = tc;
+	cache->stats.threads = (uintptr_t)tc;
+}
+
+/* Reads only pages of refs that were touched. */
+void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
+{
+	uint32_t pages = (tc->capacity + REFS_PAGE - 1) / REFS_PAGE;
+
+	for (uint32_t page = 0; page < pages; page++) {
+		uint64_t word = *touched_word(tc, page);
+
+		if (!word)
+			page |= 63;
+		if (!(word >> page % 64 & 1))
+			continue;
+		for (uint32_t i = page * REFS_PAGE; i < tc->capacity && i < (page + 1) * REFS_PAGE; i++) {
+			if (ord_load(&tc->refs[i].count))
+				spill(tc, i);
+		}
+	}
+	/* While the cache closes, its thread may still put, in remove(). */
+	ord_store(&tc->put_serial, 0);
+	cache->stats.thread_changes++;
+	cache->stats.gone_slot_hits += tc->hits;
+	cache->stats.gone_hits += tc->index_hits;
+	if (tc->next)
+		tc->next->prev = tc->prev;
+	if (tc->prev)
+		tc->prev->next = tc->next;
+	else
+		set_first(cache, tc->next);
+}
+
+void refs_free(struct thread_refs *refs, uint32_t capacity)
+{
+	memory_put(refs, refs_size(capacity));
+}
+
+static void set_refs(struct thread_cache *tc, struct thread_refs *refs, uint32_t capacity)
+{
+	tc->refs = refs;
+	tc->capacity = capacity;
+	tc->touched = (uint64_t *)(refs + capacity);
+}
+
+/* At least doubles them.  Enders read them under the lock.  Only pages that were touched are copied. */
+static bool refs_grow(struct thread_cache *tc, uint32_t number)
+{
+	struct thread_refs *old = tc->refs, *refs;
+	uint32_t had = tc->capacity, capacity = had;
+	const uint64_t *touched = tc->touched;
+
+	while (capacity <= number || capacity < ord_load(&tc->cache->ready))
+		capacity *= 2;
+	refs = memory_get(refs_size(capacity), true);
+	if (!refs)
+		return false;
+	cache_lock(tc->cache);
+	set_refs(tc, refs, capacity);
+	for (uint32_t i = 0; i < had; i++) {
+		uint32_t page = i / REFS_PAGE;
+
+		if (!(touched[page / 64] >> page % 64 & 1)) {
+			i |= REFS_PAGE - 1;
+			continue;
+		}
+		refs[i] = old[i];
+		*touched_word(tc, page) |= 1ULL << page % 64;
+	}
+	tc->cache->stats.thread_changes++;
+	if (!tc->marked)
+		open_fast_path(tc);
+	cache_unlock(tc->cache);
+	refs_free(old, had);
+	return true;
+}
+
+struct thread_refs *refs_meet(struct thread_cache *tc, const struct region *region)
+{
+	uint32_t number = (uint32_t)(region - tc->regions), page = number / REFS_PAGE;
+
+	if (number >= tc->capacity && !refs_grow(tc, number))
+		return NULL;
+	*touched_word(tc, page) |= 1ULL << page % 64;
+	return &tc->refs[number];
+}
+
+void refs_keep_up(struct thread_cache *tc)
+{
+	uint32_t ready = ord_load(&tc->cache->ready);
+
+	if (tc->capacity < ready && ready <= REFS_EAGER)
+		refs_grow(tc, ready - 1);
+}
+
+void refs_hurry(struct thread_cache *tc)
+{
+	uint32_t ready = ord_load(&tc->cache->ready);
+
+	if (tc->capacity < ready && ++tc->slow_puts % REFS_PATIENCE == 0)
+		refs_grow(tc, ready - 1);
+}
+
+void thread_cache_free(struct thread_cache *tc)
+{
+	memory_put(tc->slots, slots_size(tc));
+	memory_put(tc->areas, AREAS);
+	free(tc);
+}
+
+struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
+{
+	/* Not beside another thread's: processors fetch cache lines in pairs. */
+	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
+	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready : REFS_EAGER;
+	struct thread_refs *refs;
+
+	if (!tc)
+		return NULL;
+	*tc = (struct thread_cache){
+		.serial = cache_serial(cache), .regions = cache->regions,
+		.monitored = cache->monitored,
+		.cache = cache, .process = cache->process,
+		.slot_mask = SLOTS_FIRST - 1,
+	};
+	blocks_forget(tc);
+	/* One mapping for refs, areas and the first slots.  The pages of each are freed separately. */
+	refs = memory_get(refs_size(capacity) + AREAS + slots_size(tc), true);
+	if (!refs) {
+		free(tc);
+		return NULL;
+	}
+	set_refs(tc, refs, capacity);
+	tc->areas = (uint8_t *)refs + refs_size(capacity);
+	tc->slots = (uint32_t *)(tc->areas + AREAS);
+	return tc;
+}
+
+void thread_cache_join(struct thread_cache *tc)
+{
+	struct peerdma_cache *cache = tc->cache;
+
+	cache->stats.thread_changes++;
+	thread_cache_unmark(cache, tc);
+	tc->next = cache->threads;
+	tc->prev = NULL;
+	if (tc->next)
+		tc->next->prev = tc;
+	set_first(cache, tc);
+	if (cache->deferred != NO_REGION)
+		mark(tc);
+}
+
+/* ---- slots ---- */
+
+/* The new slots are empty.  Regions are found in the index first, and then have slots again. */
+static void slots_grow(struct thread_cache *tc)
+{
+	uint32_t *old = tc->slots;
+	size_t old_size = slots_size(tc);
+	uint32_t *slots = memory_get(old_size * GROWTH, true);
+
+	if (!slots)
+		return;
+	/* First: memory_put() may be reported to a monitor, which calls the cache. */
+	tc->slots = slots;
+	tc->slot_mask = (uint64_t)slots_count(tc) * GROWTH - 1;
+	memory_put(old, old_size);
+}
+
+/* Many gets found no slot: there are too few, or blocks are smaller than today's regions need. */
+static void __attribute__((noinline)) crowded(struct thread_cache *tc)
+{
+	tc->crowded = 0;
+	blocks_forget(tc);
+	if (slots_count(tc) < SLOTS_LAST)
+		slots_grow(tc);
+}
+
+/* A slot that was never used names refs 0, which may be in use. */
+static bool free_at(const struct thread_cache *tc, uint32_t at)
+{
+	return !at || !ord_load(&refs_at(tc, at)->range);
+}
+
+/* In all areas that the page's block and the region share: so a get there finds the block at once or not at all. */
+static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, uint64_t page, uint32_t size)
+{
+	uint64_t from = page >> size << size, to = from + (1ULL << size);
+
+	to = (to < end ? to : end) - 1;
+	from = from > first ? from : first;
+	for (uint64_t i = from >> AREA_PAGES; i <= to >> AREA_PAGES; i++) {
+		uint8_t *area = &tc->areas[i & (AREAS - 1)];
+
+		if (size < (uint32_t)(*area ^ tc->turn))
+			*area = (uint8_t)(tc->turn + size);
+	}
+}
+
+void thread_cache_remember(struct thread_cache *tc, const struct region *region, uint64_t addr)
+{
+	/* Whole pages of the region: the range has no parts of pages. */
+	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
+	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
+	uint64_t page = addr >> RANGE_SHIFT;
+	struct thread_refs *refs = refs_of(tc, region);
+	uint32_t at = (uint32_t)((char *)refs - (char *)tc->refs), *slot, *second;
+	int32_t block;
+
+	if (page < first || page >= end || end > RANGE_PAGE_MAX)
+		return;
+	if (++tc->crowded > slots_count(tc) / 8 * CROWDED)
+		crowded(tc);
+	areas_learn(tc, first, end, page, block_of(end - first));
+	block = block_at(tc, addr);
+	this_thread.block[tc->serial % THREAD_LAST] = block;
+	/* The range is too small for a very big region: what is around the address. */
+	if (end - first > RANGE_COUNT_MAX && page - first > RANGE_COUNT_MAX / 2)
+		first = page - RANGE_COUNT_MAX / 2;
+	if (end - first > RANGE_COUNT_MAX)
+		end = first + RANGE_COUNT_MAX;
+	ord_store(&refs->range, range_of(first, end - first));
+	slot = first_slot(tc, addr, block);
+	second = second_slot(tc, addr, block);
+	/* Into an empty slot.  Without one it replaces a region, which is found again through the index. */
+	if (*slot == at || *second == at)
+		return;
+	if (free_at(tc, *slot) || (tc->crowded & 1 && !free_at(tc, *second)))
+		*slot = at;
+	else
+		*second = at;
+}
