@@ -136,4 +136,7 @@ static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *fla
 #define PEERDMA_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
+/* Before 6.16, dma_buf_dynamic_attach() maps the memory of an exporter that cannot pin. */
+#define PEERDMA_ATTACH_MAPS	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0))
+
 #endif

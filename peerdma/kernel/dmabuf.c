@@ -87,7 +87,13 @@ static void import_detach(struct peerdma_import *im)
 	kfree(im);
 }
 
-/* ---- attachments; no lock is held ---- */
+/* ---- attachments; no lock of ours is held ---- */
+
+/* Before 6.16 the kernel maps the memory of a static exporter when an importer that can be told attaches. */
+static bool attach_maps(struct peerdma_pin *pin)
+{
+	return PEERDMA_ATTACH_MAPS && !source_of(pin)->dmabuf->ops->pin;
+}
 
 static int attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
 		  struct peerdma_room *room)
@@ -281,6 +287,7 @@ static void source_free(struct peerdma_pin *pin)
 
 static const struct peerdma_import_ops import_ops = {
 	.attach = attach,
+	.attach_maps = attach_maps,
 	.lock = lock_maps,
 	.unlock = unlock_maps,
 	.free = source_free,

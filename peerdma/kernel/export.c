@@ -241,6 +241,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 
 	dma_resv_assert_held(&ex->resv);
 	mutex_lock(&pin->lock);
+	a->room.attempts = 0;
 	map = try_map(attach, dir);
 	/* The attachment has a mapping already, which has the room, or the device's limits changed. */
 	while (map == ERR_PTR(-EAGAIN)) {

@@ -474,15 +474,26 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	return err;
 }
 
+int peerdma_map_attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		       struct peerdma_room *room)
+{
+	int err;
+
+	if (likely(!pin->import) || room->import)
+		return 0;
+	err = peerdma_map_reach(pin, dev, false);
+	return err ?: pin->import->attach(pin, dev, dir, room);
+}
+
+bool peerdma_map_attach_maps(struct peerdma_pin *pin)
+{
+	return pin->import && pin->import->attach_maps(pin);
+}
+
 int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
 			struct peerdma_room *room)
 {
-	int err = peerdma_room_make(room);
-
-	if (likely(!pin->import) || err || room->import)
-		return err;
-	err = peerdma_map_reach(pin, dev, false);
-	return err ?: pin->import->attach(pin, dev, dir, room);
+	return peerdma_room_make(room) ?: peerdma_map_attach(pin, dev, dir, room);
 }
 
 int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)

@@ -3,7 +3,6 @@
 #ifndef PEERDMA_MAP_H
 #define PEERDMA_MAP_H
 
-#include <linux/dma-mapping.h>
 #include "pin.h"
 #include "room.h"
 
@@ -19,6 +18,11 @@ extern const struct peerdma_made_ops peerdma_runs_ops;
  */
 int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
 			struct peerdma_room *room);
+/* Its last part: attaches to an imported dma-buf, unless the room has an attachment. */
+int peerdma_map_attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		       struct peerdma_room *room);
+/* Is the memory mapped for the device as soon as that has been called? */
+bool peerdma_map_attach_maps(struct peerdma_pin *pin);
 /*
  * peerdma_map_reach() and peerdma_maps_lock().  If the provider has already said that the
  * device reaches its memory, it is not asked again.
@@ -59,11 +63,8 @@ int peerdma_map_path(struct peerdma_pin *pin, struct device *dev);
  */
 #define PEERDMA_MAP_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
-/* Unmaps one segment of peerdma_map_resource(). */
-static inline void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
-{
-	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, PEERDMA_MAP_ATTRS);
-}
+/* reserve.c: unmaps one segment of peerdma_map_resource(). */
+void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg);
 
 /*
  * Both unmap, without the flush, and return false if it was unmapped already. pin->lock

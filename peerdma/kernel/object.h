@@ -132,9 +132,11 @@ struct peerdma_map {
  * unmakes a mapping.
  */
 struct peerdma_import_ops {
-	/* Makes room->import, for one mapping.  No lock held. */
+	/* Makes room->import, for one mapping.  No lock of ours held. */
 	int (*attach)(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
 		      struct peerdma_room *room);
+	/* Does attaching map the memory for the device already, and detaching unmap it? */
+	bool (*attach_maps)(struct peerdma_pin *pin);
 	/* room: of a mapping that is to be made, with its attachment; or NULL. */
 	int (*lock)(struct peerdma_pin *pin, struct peerdma_room *room);
 	void (*unlock)(struct peerdma_pin *pin);

@@ -17,6 +17,7 @@
  * Never call iommu_unmap() for a range without translations: VT-d's driver may then take
  * away those of the next gigabyte.
  */
+#include <linux/dma-mapping.h>
 #include <linux/gfp.h>
 #include <linux/iommu.h>
 #include <linux/mm.h>
@@ -27,6 +28,11 @@
 /* Zeroes, as long as an IOMMU's large page if there was so much memory in one piece. */
 static struct page *zeroes;
 static unsigned int order;
+
+void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
+{
+	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, PEERDMA_MAP_ATTRS);
+}
 
 bool peerdma_reserve(struct peerdma_map *map)
 {

@@ -61,12 +61,18 @@ int peerdma_room_make_now(struct peerdma_room *room)
 	return make(room, true);
 }
 
+void peerdma_room_detach(struct peerdma_room *room)
+{
+	if (unlikely(room->import))
+		room->detach(room->import);
+	room->import = NULL;
+}
+
 void peerdma_room_free(struct peerdma_room *room)
 {
 	kfree(room->map);
 	kvfree(room->segs);
 	free_table(&room->sgt);
-	if (unlikely(room->import))
-		room->detach(room->import);
+	peerdma_room_detach(room);
 	memset(room, 0, sizeof(*room));
 }

@@ -51,5 +51,7 @@ struct peerdma_room {
 int peerdma_room_make(struct peerdma_room *room);
 int peerdma_room_make_now(struct peerdma_room *room);
 void peerdma_room_free(struct peerdma_room *room);
+/* Ends the attachment that no mapping has taken, if there is one.  No lock of ours held. */
+void peerdma_room_detach(struct peerdma_room *room);
 
 #endif

@@ -449,7 +449,8 @@ static struct peerdma_map *map_locked(struct map_call *m, struct peerdma_room *r
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!dma_is_settled(m->pdev) || !on_the_bus(m->pdev))
 		return ERR_PTR(-ENODEV);
-	err = peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
+	err = peerdma_map_attach(m->pin, &m->pdev->dev, m->dir, room) ?:
+	      peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
 	if (err)
 		return ERR_PTR(err);
 	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length, &peerdma_runs_ops, room);
@@ -463,15 +464,20 @@ static struct peerdma_map *map_locked(struct map_call *m, struct peerdma_room *r
 
 static int map_device(struct map_call *m)
 {
+	/* What attaching maps is mapped, and unmapped, only while the device's DMA stays as it is. */
+	bool maps = peerdma_map_attach_maps(m->pin);
 	struct peerdma_room room = {};
 	int err;
 
 	do {
-		err = peerdma_map_prepare(m->pin, &m->pdev->dev, m->dir, &room);
+		err = maps ? peerdma_room_make(&room) :
+		      peerdma_map_prepare(m->pin, &m->pdev->dev, m->dir, &room);
 		if (err)
 			break;
 		device_lock(&m->pdev->dev);
 		m->map = map_locked(m, &room);
+		if (maps)
+			peerdma_room_detach(&room);
 		device_unlock(&m->pdev->dev);
 		err = PTR_ERR_OR_ZERO(m->map);
 	} while (err == -EAGAIN);

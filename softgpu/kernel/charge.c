@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* charge.c - charged memory without waiting for the cgroup; charge.h says why. */
 #include <linux/atomic.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include "charge.h"
 
@@ -19,8 +20,12 @@ static atomic_t refused;
 
 void *softgpu_charged_now(size_t size)
 {
-	void *p = kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE), *uncharged;
+	void *p, *uncharged;
 
+	/* Engines and the watcher belong to no cgroup, and no call of theirs is repeated. */
+	if (current->flags & PF_KTHREAD)
+		return kvzalloc(size, GFP_KERNEL | __GFP_NOWARN);
+	p = kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE);
 	if (likely(p))
 		return p;
 	uncharged = kvzalloc(size, GFP_KERNEL | __GFP_NOWARN);

@@ -21,15 +21,15 @@ die() {
 # bind_cards bind|unbind: a driver that does nothing, for cards without one, or away with it again. Without a driver
 # nothing is mapped for a device, except on a PC without an IOMMU.
 bind_cards() {
-	for card in $(grep -lx 0x11e8 /sys/bus/pci/devices/*/device); do
-		card=${card%/device}
-		[ "$(uname -m)" != x86_64 ] || [ -e "$card/iommu_group" ] || continue
+	for idle in $(grep -lx 0x11e8 /sys/bus/pci/devices/*/device); do
+		idle=${idle%/device}
+		[ "$(uname -m)" != x86_64 ] || [ -e "$idle/iommu_group" ] || continue
 		[ -e /sys/module/idle_driver ] || insmod "$MODDIR/idle_driver.ko" || die "no driver for cards without one"
-		case $1:$(readlink "$card/driver") in
-		bind:) echo idle_driver >"$card/driver_override"
-			echo "${card##*/}" >/sys/bus/pci/drivers_probe ;;
-		unbind:*/idle_driver) echo >"$card/driver_override"
-			echo "${card##*/}" >"$card/driver/unbind" ;;
+		case $1:$(readlink "$idle/driver") in
+		bind:) echo idle_driver >"$idle/driver_override"
+			echo "${idle##*/}" >/sys/bus/pci/drivers_probe ;;
+		unbind:*/idle_driver) echo >"$idle/driver_override"
+			echo "${idle##*/}" >"$idle/driver/unbind" ;;
 		esac
 	done
 }

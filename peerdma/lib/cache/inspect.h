@@ -112,7 +112,9 @@ static inline void inspect_count(const struct inspect_cache *from, struct peerdm
 {
 	memset(to, 0, sizeof(*to));
 	to->size = sizeof(*to);
-	to->monitors = from->monitors;
+	/* These two change without the cache's lock. */
+	to->monitors = __atomic_load_n(&from->monitors, __ATOMIC_RELAXED);
+	to->checked = __atomic_load_n(&from->checked, __ATOMIC_RELAXED);
 	to->hits_front = from->gone_slot_hits;
 	to->hits = from->gone_hits + from->late_hits;
 	to->misses = from->misses;
@@ -132,7 +134,6 @@ static inline void inspect_count(const struct inspect_cache *from, struct peerdm
 	to->deferred = from->deferred;
 	to->bad_puts = from->bad_puts;
 	to->stuck = from->unsettled;
-	to->checked = from->checked;
 }
 
 static inline void inspect_count_thread(uint64_t slot_hits, uint64_t index_hits, struct peerdma_cache_counters *to)

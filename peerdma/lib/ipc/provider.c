@@ -30,10 +30,14 @@ const struct ipc_provider *ipc_provider(uint32_t id)
 
 int ipc_offer(const void *ptr, struct ipc_offer *offer)
 {
-	int capture = cuda_capture_leave(), ret;
+	const struct ipc_provider *provider = ipc_provider(offer->provider);
+	int capture, ret;
 
 	offer->fd = -1;
-	ret = ipc_provider(offer->provider)->offer(ptr, offer);
+	if (!provider->cuda)
+		return provider->offer(ptr, offer);
+	capture = cuda_capture_leave();
+	ret = provider->offer(ptr, offer);
 	cuda_capture_return(capture);
 	return ret;
 }

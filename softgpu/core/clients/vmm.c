@@ -65,7 +65,8 @@ int sg_vmm_reserve(struct sg_client *client, struct softgpu_va_reserve *a)
 	}
 	if (a->hint && !(a->hint & (align - 1)))
 		err = sg_space_take_at(&proc->window, a->hint, a->length, &r->window);
-	if (err)
+	/* Without memory at the hint the call is repeated, and does not get other addresses. */
+	if (err && err != -ENOMEM)
 		err = sg_space_take(&proc->window, a->length, align, &r->window);
 	if (err)
 		goto out;

@@ -60,8 +60,11 @@ static u64 uses_until_locked(const struct sg_stream *s, u64 va, u64 len)
 		job->refs++;
 		sg_mutex_unlock(&sg->lock);
 		sg_mutex_lock(&sg->lock);
-		/* If this job has left the queue, so have all jobs before it. */
-		at = sg_list_empty(&job->link) ? s->jobs.next : job->link.next;
+		/*
+		 * If this job has left the queue, so have all jobs before it.  A running job may
+		 * wait for a page: then its link is in the client's list (fetch.c), not in this one.
+		 */
+		at = s->running == job || sg_list_empty(&job->link) ? s->jobs.next : job->link.next;
 		sg_job_put_locked(job);
 	}
 	return last;
