@@ -287,7 +287,7 @@ static void revoked_while_transferring(void)
 /* Moves in another process while the card works: what an importer still has is right. */
 static void while_transferring(void)
 {
-	int up[2], rounds = 4, done = 0;
+	int up[2], rounds = 4, done = 0, err;
 	pid_t child;
 
 	if (!may_go_on(s->movable))
@@ -309,9 +309,14 @@ static void while_transferring(void)
 		_exit(0);
 	}
 	close(up[0]);
-	for (int i = 0; i < rounds; i++) {
+	for (int i = 0; done < rounds; i++) {
 		CHECK(!attach());
-		if (!map()) {
+		err = map();
+		/* A move ends the bridge's pin, if that may be moved, perhaps before MAP has returned. */
+		CHECK(!err || (s->movable && err == ESTALE));
+		if (err && err != ESTALE)
+			break;
+		if (!err) {
 			bytes[0] = (char)(i + 1);
 			card_copy(address, address + 2048, 16);
 			/* Pinned, it has not been moved. */
