@@ -204,9 +204,37 @@ int peerdma_pin_start_dmabuf(struct peerdma_pin *pin, struct dma_buf *dmabuf)
 }
 
 /* No pin here is an import: what guards those is tested in the virtual machine. */
-int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir)
+bool peerdma_map_attach_maps(struct peerdma_pin *pin)
+{
+	(void)pin;
+	return false;
+}
+
+int peerdma_map_attach(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+		       struct peerdma_room *room)
 {
 	(void)dir;
+	MUST(pin && dev == &pdev.dev && room && !room->import);
+	return 0;
+}
+
+int peerdma_map_prepare(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+			struct peerdma_room *room)
+{
+	(void)pin;
+	(void)dev;
+	(void)dir;
+	return peerdma_room_make(room);
+}
+
+void peerdma_room_detach(struct peerdma_room *room)
+{
+	MUST(!room->import);
+}
+
+int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct peerdma_room *room)
+{
+	(void)room;
 	MUST(!pin->lock.locked && dev == &pdev.dev);
 	mutex_lock(&pin->lock);
 	return 0;

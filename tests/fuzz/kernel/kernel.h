@@ -296,4 +296,6 @@ void put_unused_fd(int fd);
 void fd_install(int fd, struct file *file);
 void fput(struct file *file);
 
+#define device_iommu_mapped(dev)	((void)(dev), false)
+
 #endif
