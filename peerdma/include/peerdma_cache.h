@@ -384,7 +384,10 @@ struct peerdma_cache_entry {
 	int64_t holds;		/* now */
 };
 
-/* Lists the regions that begin at addr or later, in order, up to n.  How many were written; -EINVAL, -E2BIG: entries[0].size; -EPERM. */
+/*
+ * Lists the regions that begin at addr or later, in order, up to n.  Returns how many were
+ * written; -EINVAL; -E2BIG: entries[0].size; -EPERM.
+ */
 int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr, struct peerdma_cache_entry *entries,
 		       size_t n);
 

@@ -266,7 +266,7 @@ static void removal_of_a_mapping(int fd, uint32_t handle)
 	card_rescan();
 }
 
-/* Without an IOMMU it has no driver, so nothing is told of its end but the bus. */
+/* Without an IOMMU the card has no driver, so only the bus notices that it is removed. */
 static void removal(void)
 {
 	char *memory = host_memory(PAGE);

@@ -38,8 +38,12 @@ static void release_stream_locked(struct sg_obj *obj)
 	sg_obj_put_locked(&ctx->obj);
 }
 
-int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle,
-			 struct sg_stream **out)
+/*
+ * Finds a context's stream, 0 being the default stream; sg_stream_put_locked() drops the
+ * reference.  -ENOENT; -EIO and -ENODEV as for the context.
+ */
+static int sg_stream_get_locked(struct sg_client *client, u32 ctx_handle, u32 handle,
+				struct sg_stream **out)
 {
 	struct sg_stream *s;
 	struct sg_ctx *ctx;

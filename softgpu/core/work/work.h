@@ -281,11 +281,6 @@ int sg_buf_drain_locked(struct sg_client *client, u64 va, u32 kinds, struct sg_b
  * removed.
  */
 int sg_ctx_live_locked(struct sg_client *client, u32 handle, struct sg_ctx **out);
-/*
- * The same for a stream of a context, 0 being the default stream; sg_stream_put_locked() drops the
- * reference.
- */
-int sg_stream_get_locked(struct sg_client *client, u32 ctx, u32 handle, struct sg_stream **out);
 /* Counts one more stream of the process. 0, or -ENOMEM: it has as many as it may. */
 int sg_stream_count_locked(struct sg_proc *proc);
 /* Finds the stream, then checks and queues the job, as its operations say; frees it on an error. */
