@@ -2,14 +2,14 @@
 /* main.c - loads and unloads peerdma.ko. */
 #include <linux/module.h>
 
-#include "debugfs.h"
-#include "devices.h"
-#include "dmabuf.h"
-#include "file.h"
-#include "host.h"
-#include "path.h"
-#include "reserve.h"
-#include "view.h"
+#include "core/path.h"
+#include "objects/reserve.h"
+#include "objects/view.h"
+#include "providers/dmabuf.h"
+#include "providers/host.h"
+#include "users/debugfs.h"
+#include "users/devices.h"
+#include "users/file.h"
 
 static int __init peerdma_init(void)
 {

@@ -69,7 +69,7 @@ static inline int peerdma_xa_reserve_cyclic(struct xarray *x, u32 *id, u32 *next
 	return 0;
 }
 
-#include "../../peerdma/kernel/uapi.c"
+#include "../../peerdma/kernel/users/uapi.c"
 
 #define MEMORY	4096u
 

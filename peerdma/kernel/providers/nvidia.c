@@ -35,7 +35,7 @@
 
 #include <nv-p2p.h>
 
-#include "compat.h"
+#include "core/compat.h"
 #include "nvidia.h"
 
 #define NV_PAGE_SHIFT	16

@@ -7,11 +7,11 @@
 #include <linux/pci.h>
 #include <linux/uaccess.h>
 
-#include "charge.h"
-#include "export.h"
+#include "core/charge.h"
 #include "file.h"
-#include "dmabuf.h"
-#include "map.h"
+#include "objects/export.h"
+#include "objects/map.h"
+#include "providers/dmabuf.h"
 
 /* One ioctl: its file, and the address and size of its struct in user space. */
 struct call {

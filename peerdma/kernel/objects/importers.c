@@ -20,8 +20,8 @@
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
 
+#include "core/path.h"
 #include "importers.h"
-#include "path.h"
 
 static unsigned int timeout_ms = 10000;
 module_param_named(export_timeout_ms, timeout_ms, uint, 0644);

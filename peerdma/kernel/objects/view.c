@@ -24,8 +24,8 @@
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
 
-#include "charge.h"
-#include "compat.h"
+#include "core/charge.h"
+#include "core/compat.h"
 #include "memtype.h"
 #include "view.h"
 

@@ -3,7 +3,7 @@
 #ifndef PEERDMA_EXPORT_H
 #define PEERDMA_EXPORT_H
 
-#include "pin.h"
+#include "core/pin.h"
 
 /*
  * Makes a dma-buf of [offset, offset + length) of the pin.  *file has the only

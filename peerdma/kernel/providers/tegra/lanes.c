@@ -5,7 +5,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-#include "charge.h"
+#include "core/charge.h"
 #include "lanes.h"
 
 struct lane {

@@ -3,7 +3,7 @@
 #ifndef PEERDMA_VIEW_H
 #define PEERDMA_VIEW_H
 
-#include "pin.h"
+#include "core/pin.h"
 
 int peerdma_view_init(void);
 void peerdma_view_exit(void);

@@ -3,7 +3,7 @@
 #ifndef PEERDMA_MAP_H
 #define PEERDMA_MAP_H
 
-#include "pin.h"
+#include "core/pin.h"
 #include "room.h"
 
 /* For mappings of drivers and programs.  Mappings of an export's importers have their own. */

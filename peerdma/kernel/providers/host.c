@@ -12,11 +12,11 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "charge.h"
-#include "compat.h"
+#include "core/charge.h"
+#include "core/compat.h"
+#include "core/pin.h"
+#include "core/watch.h"
 #include "host.h"
-#include "pin.h"
-#include "watch.h"
 
 struct host_pin {
 	struct peerdma_locked locked;

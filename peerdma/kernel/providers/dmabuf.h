@@ -3,7 +3,7 @@
 #ifndef PEERDMA_DMABUF_H
 #define PEERDMA_DMABUF_H
 
-#include "pin.h"
+#include "core/pin.h"
 
 struct dma_buf;
 

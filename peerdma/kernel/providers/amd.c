@@ -27,8 +27,8 @@
 
 #include <drm/amd_rdma.h>
 
-#include "charge.h"
-#include "map.h"
+#include "core/charge.h"
+#include "objects/map.h"
 
 #define NAME "peerdma_amd: "
 

@@ -33,10 +33,10 @@
 
 #include <linux/nv-p2p.h>
 
-#include "charge.h"
+#include "core/charge.h"
+#include "core/watch.h"
 #include "lanes.h"
-#include "map.h"
-#include "watch.h"
+#include "objects/map.h"
 
 /* The page size of the interface, independent of the CPU's. */
 #define TEGRA_PAGE_SHIFT	12

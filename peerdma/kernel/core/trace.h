@@ -10,7 +10,7 @@
 #include <linux/tracepoint.h>
 
 #include "compat.h"
-#include "map.h"
+#include "object.h"
 
 DECLARE_EVENT_CLASS(peerdma_pin_class,
 	TP_PROTO(const struct peerdma_pin *pin),
@@ -92,7 +92,7 @@ DEFINE_EVENT(peerdma_map_class, peerdma_unmap,
 #endif
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_PATH core
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

@@ -23,7 +23,7 @@
 #include <linux/pci.h>
 
 #include "devices.h"
-#include "map.h"
+#include "objects/map.h"
 
 static bool is_for(struct peerdma_made *made, const struct device *dev)
 {

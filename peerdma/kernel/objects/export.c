@@ -27,11 +27,11 @@
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 
-#include "charge.h"
-#include "compat.h"
+#include "core/charge.h"
+#include "core/compat.h"
+#include "core/path.h"
 #include "export.h"
 #include "importers.h"
-#include "path.h"
 #include "view.h"
 
 PEERDMA_IMPORT_DMA_BUF;

@@ -13,7 +13,7 @@
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 
-#include "charge.h"
+#include "core/charge.h"
 #include "memtype.h"
 
 struct peerdma_block {

@@ -3,7 +3,7 @@
 #ifndef PEERDMA_NVIDIA_H
 #define PEERDMA_NVIDIA_H
 
-#include "map.h"
+#include "objects/map.h"
 
 /*
  * Asks the GPU's driver, once for each pair of GPU and device, whether it would map the

@@ -12,8 +12,8 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
-#include "pin.h"
-#include "slots.h"
+#include "core/pin.h"
+#include "core/slots.h"
 
 struct seq_file;
 

@@ -8,11 +8,11 @@
  */
 #include <linux/dma-mapping.h>
 
+#include "core/path.h"
+#include "core/trace.h"
 #include "map.h"
-#include "path.h"
 #include "reserve.h"
 #include "room.h"
-#include "trace.h"
 
 /*
  * Without an IOMMU the device must be able to address the memory itself.  The DMA API would

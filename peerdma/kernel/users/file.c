@@ -5,10 +5,10 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "charge.h"
+#include "core/charge.h"
 #include "file.h"
-#include "map.h"
-#include "view.h"
+#include "objects/map.h"
+#include "objects/view.h"
 
 /* ---- its pins ---- */
 

@@ -20,10 +20,10 @@
 #include <linux/dma-resv.h>
 #include <linux/slab.h>
 
-#include "charge.h"
-#include "compat.h"
+#include "core/charge.h"
+#include "core/compat.h"
 #include "dmabuf.h"
-#include "map.h"
+#include "objects/map.h"
 
 /* One device's attachment, with its mapping if it has one. */
 struct peerdma_import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* room.c - allocates what a mapping takes; room.h says why it is done apart. */
-#include "charge.h"
+#include "core/charge.h"
 #include "map.h"
 #include "room.h"
 

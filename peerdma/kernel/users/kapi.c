@@ -2,8 +2,8 @@
 /* kapi.c - the interface for other drivers: peerdma_kapi.h says what each call does. */
 #include <linux/device.h>
 
-#include "dmabuf.h"
-#include "map.h"
+#include "objects/map.h"
+#include "providers/dmabuf.h"
 
 static void revoked(struct peerdma_pin *pin)
 {

@@ -11,7 +11,7 @@
 
 #include "debugfs.h"
 #include "file.h"
-#include "map.h"
+#include "objects/map.h"
 
 static struct dentry *dir;
 

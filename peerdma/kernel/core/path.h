@@ -6,7 +6,7 @@
 #include <linux/device.h>
 #include <linux/types.h>
 
-#include "../path/rules.h"
+#include "../../path/rules.h"
 
 /* Enough for any PCI address: "10000:e1:00.0". */
 #define PEERDMA_PATH_NAME	24

@@ -10,9 +10,9 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 
-#include "charge.h"
+#include "core/charge.h"
+#include "core/pin.h"
 #include "file.h"
-#include "pin.h"
 
 static DEFINE_MUTEX(users_lock);
 static DEFINE_HASHTABLE(users, 8);	/* by process */

@@ -22,7 +22,7 @@
 #include <linux/iommu.h>
 #include <linux/mm.h>
 
-#include "compat.h"
+#include "core/compat.h"
 #include "reserve.h"
 
 /* Zeroes, as long as an IOMMU's large page if there was so much memory in one piece. */
