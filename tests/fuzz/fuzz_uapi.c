@@ -10,8 +10,8 @@
 #include "kernel/kernel.h"
 
 /* Of gets and puts there are none here. */
-#define PEERDMA_TURNS_H
-struct peerdma_turns {
+#define PEERDMA_GROUP_LOCK_H
+struct peerdma_group_lock {
 	int none;
 };
 /* Slots have nothing but their pin, and dma-bufs are made of nothing. */

@@ -4,7 +4,7 @@
  *
  * A charge may wait for as long as the user likes: a process whose cgroup is above its
  * memory.high sleeps for seconds, and reclaim waits for file systems of the user.  So
- * memory is allocated before a lock or a turn of ours is taken (pin.h has the rule).  On
+ * memory is allocated before a lock of ours is taken (pin.h has the rule).  On
  * kernels with lockdep, each of these calls reports a lock of ours that is held around it,
  * also through another lock: to lockdep, the wait is a lock that comes before all of ours.
  *

@@ -55,7 +55,7 @@ static int widen(struct peerdma_pin *pin, const struct peerdma_provider *p)
 
 /*
  * Gives the memory back to the provider, unless it was revoked.  The callback may still
- * come while the put is under way: the turn handles that, or a provider that has none.
+ * come while the put is under way: the group lock handles that, or a provider without one.
  */
 static __always_inline void give_back(struct peerdma_pin *pin)
 {
@@ -66,11 +66,11 @@ static __always_inline void give_back(struct peerdma_pin *pin)
 		return;
 	}
 	if (!p->takes_mmap_lock)
-		peerdma_turn_enter(&p->turns, TURN_PUT);
+		peerdma_group_enter(&p->group_lock, GROUP_PUT);
 	if (!READ_ONCE(pin->revoked))
 		p->put(pin);
 	if (!p->takes_mmap_lock)
-		peerdma_turn_leave(&p->turns);
+		peerdma_group_leave(&p->group_lock);
 	if (p->release)
 		p->release(pin);
 }
@@ -132,17 +132,17 @@ static __always_inline int make_live(struct peerdma_pin *pin, const struct peerd
 	return err;
 }
 
-static __always_inline int get_in_turn(struct peerdma_pin *pin, struct peerdma_provider *p)
+static __always_inline int get_in_group(struct peerdma_pin *pin, struct peerdma_provider *p)
 {
 	int err;
 
 	if (p->host || p->takes_mmap_lock)
 		return get_locked(pin, p);
-	err = peerdma_turn_enter_killable(&p->turns, TURN_GET);
+	err = peerdma_group_enter_killable(&p->group_lock, GROUP_GET);
 	if (unlikely(err))
 		return err;
 	err = get_locked(pin, p);
-	peerdma_turn_leave(&p->turns);
+	peerdma_group_leave(&p->group_lock);
 	return err;
 }
 
@@ -151,7 +151,7 @@ static __always_inline int get_live(struct peerdma_pin *pin, struct peerdma_prov
 	struct peerdma_provider *other = other_owner(pin, p);
 	int err;
 
-	err = get_in_turn(pin, p);
+	err = get_in_group(pin, p);
 	if (!err && unlikely(p->read))
 		err = p->read(pin);
 	if (likely(!err))
@@ -310,7 +310,7 @@ static void *revoke(struct peerdma_pin *pin)
 	/*
 	 * Set also while the pin is being unpinned: a `put' that has not begun must not
 	 * begin, since the provider's pin is gone.  While a `put' is under way, no get can
-	 * receive the same page table (turns.h).
+	 * receive the same page table (group_lock.h).
 	 */
 	WRITE_ONCE(pin->revoked, true);
 	mutex_unlock(&pin->lock);

@@ -33,7 +33,7 @@
  *	    to lockdep it is a lock)
  *	a lock that a provider holds around peerdma_revoke()
  *	a client's own locks
- *	a turn at the provider (turns.h), held for a whole get, put or `reach'; none where
+ *	the provider's group lock (group_lock.h), held for a whole get, put or `reach'; none where
  *	    `get' takes mmap_lock (provider.h)
  *	mmap_lock, dma_resv of an export or of an imported dma-buf
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)

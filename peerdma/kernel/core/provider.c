@@ -78,7 +78,7 @@ u32 peerdma_provider_count(void)
 void peerdma_provider_init(struct peerdma_provider *provider)
 {
 	atomic_set(&provider->holds, 0);
-	peerdma_turns_init(&provider->turns);
+	peerdma_group_lock_init(&provider->group_lock);
 }
 
 static void enter(struct peerdma_provider *provider, u32 i)

@@ -14,7 +14,7 @@
 #include <linux/pfn.h>
 #include <linux/types.h>
 
-#include "turns.h"
+#include "group_lock.h"
 
 struct peerdma_pin;
 struct peerdma_map;
@@ -34,11 +34,11 @@ struct peerdma_provider {
 	bool aperture;		/* pins use up a device's limited aperture */
 	/*
 	 * `get' takes mmap_lock and faults pages in: user code decides how long that takes.
-	 * So no lock of ours and no turn is held around `get' and `put', and:
+	 * So no lock of ours and no group lock is held around `get' and `put', and:
 	 *
 	 * - The provider keeps what `get' reads, and its identifier of the pin, until
 	 *   it ends the pin itself, whether that was put or revoked.  So no other pin can
-	 *   have that identifier, which turns would ensure otherwise (turns.h).
+	 *   have that identifier, which the group lock would ensure otherwise (group_lock.h).
 	 * - peerdma_revoke() may come before `get' has returned; then the pin fails to
 	 *   start.  `put' may run at the same time as peerdma_revoke() and after it has
 	 *   returned: the provider decides which of the two ends the pin.
@@ -59,7 +59,7 @@ struct peerdma_provider {
 
 	/*
 	 * The second half of `get', for what needs memory that is charged: `get' allocates
-	 * none, since other users wait for its turn.  No lock held.  The memory may be revoked
+	 * none, since other users wait for the group lock.  No lock held.  The memory may be revoked
 	 * before and during this call: what belongs to the provider is read with pin->lock
 	 * held, and only if pin->revoked is false.  If it fails, `put' is called.  NULL:
 	 * nothing to do.
@@ -128,7 +128,7 @@ struct peerdma_provider {
 	u32 refuses;		/* requests with one of these PEERDMA_PIN_* skip it */
 	u32 claimer;		/* 1: has `claims' */
 	atomic_t holds;		/* peerdma_provider_hold(); above zero: one reference to `owner' */
-	struct peerdma_turns turns;	/* of its gets and puts; not used for host memory */
+	struct peerdma_group_lock group_lock;	/* of its gets and puts; not used for host memory */
 };
 
 /* Contiguous pages, from page `first' of the pin to where the next run begins. */

@@ -464,10 +464,10 @@ int peerdma_map_reach(struct peerdma_pin *pin, struct device *dev, bool importer
 	if (err)
 		return err;
 	if (p->reach) {
-		err = peerdma_turn_enter_killable(&p->turns, TURN_GET);
+		err = peerdma_group_enter_killable(&p->group_lock, GROUP_GET);
 		if (!err) {
 			err = p->reach(pin, dev, importer);
-			peerdma_turn_leave(&p->turns);
+			peerdma_group_leave(&p->group_lock);
 		}
 	}
 	peerdma_provider_let_go(p);

@@ -169,7 +169,7 @@ static void strays_exit(void)
 }
 
 /*
- * Called in a turn, so the record is not charged to the process's cgroup (charge.h): the
+ * Called inside the group lock, so the record is not charged to the process's cgroup (charge.h): the
  * limit on pins bounds their number.
  */
 static void stray_add(const struct peerdma_pin *pin, unsigned long until)
