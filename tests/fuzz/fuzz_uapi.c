@@ -15,9 +15,9 @@ struct peerdma_group_lock {
 	int none;
 };
 /* Slots have nothing but their pin, and dma-bufs are made of nothing. */
-#define PEERDMA_SLOTS_H
+#define PEERDMA_GENERATIONS_H
 struct peerdma_pin;
-struct peerdma_slots {
+struct peerdma_generations {
 	int none;
 };
 struct peerdma_slot {

@@ -3,7 +3,7 @@
  * object.c - allocates pins, and finds them by handle, id or cookie.
  *
  * A handle names a pin in one open file: in system calls, and in the mmap offsets of its CPU
- * views.  It is that of the pin's slot (slots.h), so it does not depend on the pins of other
+ * views.  It is that of the pin's slot (generations.h), so it does not depend on the pins of other
  * files, and a look-up touches no pin of other files.
  *
  * An id is a small number, unique in the system, that names one pin at a time: in the
@@ -31,7 +31,7 @@
 
 #include "charge.h"
 #include "object.h"
-#include "slots.h"
+#include "generations.h"
 
 struct peerdma_stats peerdma_stats;
 
@@ -133,8 +133,8 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 	pin->owner = owner;
 	pin->handle = 0;
 	pin->slot_generation = &pin->no_slot;
-	if (owner->slots) {
-		slot = peerdma_slot_take(owner->slots);
+	if (owner->generations) {
+		slot = peerdma_slot_take(owner->generations);
 		pin->slot = slot;
 		pin->handle = slot->handle;
 		pin->slot_generation = slot->generation;
@@ -147,7 +147,7 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 /* A spare pin and, if the owner has slots, a free slot are there. names_lock held. */
 static bool ready(const struct peerdma_owner *owner)
 {
-	return likely(spares && (!owner->slots || owner->slots->free));
+	return likely(spares && (!owner->generations || owner->generations->free));
 }
 
 /*
@@ -160,15 +160,15 @@ static noinline int make_ready(struct peerdma_owner *owner)
 	struct peerdma_slot *slot = NULL;
 	struct peerdma_pin *pin = NULL;
 
-	if (owner->slots && !READ_ONCE(owner->slots->free))
-		slot = peerdma_slot_make(owner->slots);
+	if (owner->generations && !READ_ONCE(owner->generations->free))
+		slot = peerdma_slot_make(owner->generations);
 	if (IS_ERR(slot))
 		pin = ERR_CAST(slot);
 	else if (!READ_ONCE(spares))
 		pin = make_spare();
 	spin_lock(&names_lock);
 	if (!IS_ERR_OR_NULL(slot))
-		peerdma_slot_give(owner->slots, slot);
+		peerdma_slot_give(owner->generations, slot);
 	if (!IS_ERR_OR_NULL(pin)) {
 		pin->priv = spares;
 		spares = pin;
@@ -217,10 +217,10 @@ void peerdma_pin_leave(struct peerdma_pin *pin, bool held)
 	hlist_del(&pin->owner_node);
 	pin->slot->pin = NULL;
 	if (likely(!held)) {
-		peerdma_slot_give(owner->slots, pin->slot);
+		peerdma_slot_give(owner->generations, pin->slot);
 	} else {
 		WRITE_ONCE(pin->slot_generation, &pin->no_slot);
-		peerdma_slot_abandon(owner->slots);
+		peerdma_slot_abandon(owner->generations);
 	}
 	spin_unlock(&names_lock);
 }
@@ -253,7 +253,7 @@ void peerdma_pin_free(struct kref *ref)
 
 struct peerdma_pin *peerdma_pin_find(const struct peerdma_owner *owner, u32 handle)
 {
-	struct peerdma_slot *slot = peerdma_slot_find(owner->slots, handle);
+	struct peerdma_slot *slot = peerdma_slot_find(owner->generations, handle);
 	struct peerdma_pin *pin;
 
 	if (unlikely(!slot))

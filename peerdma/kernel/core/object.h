@@ -52,7 +52,7 @@ struct peerdma_made;
 struct peerdma_pin;
 struct peerdma_room;
 struct peerdma_slot;
-struct peerdma_slots;
+struct peerdma_generations;
 
 /*
  * Operations of one object made from a pin through which its memory can be reached: a
@@ -158,7 +158,7 @@ struct peerdma_owner {
 	const struct peerdma_owner_ops *ops;
 	/* For owners whose pins user space knows by handle; names_lock of object.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
-	struct peerdma_slots *slots;	/* NULL: pins have no slots, and are on no list */
+	struct peerdma_generations *generations;	/* NULL: pins have no slots, and are on no list */
 	struct inode *views;		/* of its pins: view.c; NULL: they have none */
 };
 
@@ -293,7 +293,7 @@ static inline void peerdma_generation_end(struct peerdma_pin *pin)
 static inline void peerdma_pin_going(struct peerdma_pin *pin)
 {
 	WRITE_ONCE(pin->going, true);
-	/* The slot's file may be closing: slots.h. */
+	/* The slot's file may be closing: generations.h. */
 	rcu_read_lock();
 	peerdma_generation_end(pin);
 	rcu_read_unlock();

@@ -375,7 +375,7 @@ static void leave_owner(struct peerdma_pin *pin, bool held)
 
 	if (unlikely(pin->revoked || !list_empty(&pin->made)) && ops->ended)
 		ops->ended(pin);
-	if (pin->owner->slots)
+	if (pin->owner->generations)
 		peerdma_pin_leave(pin, held);
 	else
 		pin->owner = NULL;

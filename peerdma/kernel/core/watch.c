@@ -28,7 +28,7 @@ static bool changed(struct mmu_interval_notifier *notifier,
 			watch->gone(watch);
 			break;
 		}
-		/* The slot's file may be closing: slots.h. */
+		/* The slot's file may be closing: generations.h. */
 		rcu_read_lock();
 		peerdma_generation_end(watch->pin);
 		rcu_read_unlock();

@@ -154,7 +154,7 @@ static int peerdma_mmap(struct file *filp, struct vm_area_struct *vma)
 	int err;
 
 	if (!handle)
-		return peerdma_slots_mmap(&file->slots, vma);
+		return peerdma_generations_mmap(&file->generations, vma);
 	pin = peerdma_pin_find(&file->owner, handle);
 	if (!pin)
 		return -ENOENT;
@@ -177,10 +177,10 @@ static int peerdma_open(struct inode *inode, struct file *filp)
 	if (!file->user)
 		goto no_user;
 	file->owner.ops = &owner_ops;
-	file->owner.slots = &file->slots;
+	file->owner.generations = &file->generations;
 	file->owner.views = views;
 	INIT_HLIST_HEAD(&file->owner.pins);
-	peerdma_slots_init(&file->slots);
+	peerdma_generations_init(&file->generations);
 	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->events);
 	init_waitqueue_head(&file->wait);
@@ -207,7 +207,7 @@ static int peerdma_release(struct inode *inode, struct file *filp)
 		cond_resched();
 	}
 	xa_destroy(&file->maps);
-	peerdma_slots_free(&file->slots);
+	peerdma_generations_free(&file->generations);
 	peerdma_user_put(file->user);
 	iput(file->owner.views);
 	kfree(file);

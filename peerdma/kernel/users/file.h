@@ -13,7 +13,7 @@
 #include <linux/xarray.h>
 
 #include "core/pin.h"
-#include "core/slots.h"
+#include "core/generations.h"
 
 struct seq_file;
 
@@ -28,7 +28,7 @@ struct peerdma_user {
 
 struct peerdma_file {
 	struct peerdma_owner owner;	/* of its pins */
-	struct peerdma_slots slots;
+	struct peerdma_generations generations;
 	struct peerdma_user *user;	/* the process that opened it */
 	spinlock_t lock;
 	struct list_head events;	/* lock: peerdma_pin.event_node, oldest first */

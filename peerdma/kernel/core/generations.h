@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * slots.h - the slots of one open file's pins: their handles and generations.
+ * generations.h - the generations of one open file's pins, and their handles.
  *
- * While a pin belongs to a file, it has one of the file's slots.  The slot's number names
+ * While a pin belongs to a file, it has one of the file's slots (`slot' of peerdma_ioctl.h).  The slot's number names
  * the pin for user space: number + 1 is its handle, and number is its index in the file's
  * array of generations, PEERDMA_MMAP_GENERATIONS, which user space reads.  A generation is
  * odd while a pin with that slot is valid, and changes when the pin's validity ends, before
@@ -12,8 +12,8 @@
  * Each file has slots of its own, so that a program does not learn what other programs
  * pin.
  */
-#ifndef PEERDMA_SLOTS_H
-#define PEERDMA_SLOTS_H
+#ifndef PEERDMA_GENERATIONS_H
+#define PEERDMA_GENERATIONS_H
 
 #include <linux/xarray.h>
 
@@ -27,57 +27,59 @@ struct peerdma_slot {
 	u32 handle;
 };
 
-struct peerdma_slots {
+struct peerdma_generations {
 	struct peerdma_slot *free;	/* the caller's lock guards this list, and each slot's pin */
 	struct xarray slots;		/* by handle; they stay as long as the file */
 	struct xarray pages;		/* of generations; allocated when first needed, and kept */
 	bool kept;			/* a slot was abandoned: a notifier may still write to it */
 };
 
-void peerdma_slots_init(struct peerdma_slots *slots);
+void peerdma_generations_init(struct peerdma_generations *generations);
 /* No pin may have one of these slots, and none may be mapped. */
-void peerdma_slots_free(struct peerdma_slots *slots);
+void peerdma_generations_free(struct peerdma_generations *generations);
 /* Allocates a slot that was never used.  No lock held.  ERR_PTR: -ENOMEM, -ENFILE. */
-struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots);
+struct peerdma_slot *peerdma_slot_make(struct peerdma_generations *generations);
 static inline u32 peerdma_slot_index(u32 handle)
 {
 	return handle - 1;
 }
 
 /* The slot of a handle that user space has given, or NULL.  It exists as long as the file. */
-static inline struct peerdma_slot *peerdma_slot_find(struct peerdma_slots *slots, u32 handle)
+static inline struct peerdma_slot *peerdma_slot_find(struct peerdma_generations *generations,
+						     u32 handle)
 {
-	return xa_load(&slots->slots, handle);
+	return xa_load(&generations->slots, handle);
 }
 
 /*
  * take: removes a slot from the free list, which must not be empty. give: puts it back, if
  * it can be used again. abandon: it is never used again.  The caller holds its lock.
  */
-static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_slots *slots)
+static inline struct peerdma_slot *peerdma_slot_take(struct peerdma_generations *generations)
 {
-	struct peerdma_slot *slot = slots->free;
+	struct peerdma_slot *slot = generations->free;
 
-	slots->free = slot->next;
+	generations->free = slot->next;
 	return slot;
 }
 
 /* The last even generation from which one more pin can begin and end. */
 #define PEERDMA_LAST_GENERATION	(U32_MAX - 3)
 
-static inline void peerdma_slot_give(struct peerdma_slots *slots, struct peerdma_slot *slot)
+static inline void peerdma_slot_give(struct peerdma_generations *generations,
+				     struct peerdma_slot *slot)
 {
 	if (unlikely(*slot->generation > PEERDMA_LAST_GENERATION))
 		return;
-	slot->next = slots->free;
-	slots->free = slot;
+	slot->next = generations->free;
+	generations->free = slot;
 }
 
-static inline void peerdma_slot_abandon(struct peerdma_slots *slots)
+static inline void peerdma_slot_abandon(struct peerdma_generations *generations)
 {
-	slots->kept = true;
+	generations->kept = true;
 }
 
-int peerdma_slots_mmap(struct peerdma_slots *slots, struct vm_area_struct *vma);
+int peerdma_generations_mmap(struct peerdma_generations *generations, struct vm_area_struct *vma);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* slots.c - the slots of one open file's pins; slots.h explains them. */
+/* generations.c - the generations and handles of one open file's pins; generations.h explains them. */
 #include <linux/err.h>
 #include <linux/math.h>
 #include <linux/mm.h>
@@ -9,7 +9,7 @@
 #include "charge.h"
 #include "compat.h"
 #include "peerdma_ioctl.h"
-#include "slots.h"
+#include "generations.h"
 
 #define PAGE_SLOTS	((u32)(PAGE_SIZE / sizeof(u32)))
 #define PAGES		(PEERDMA_MAX_PINS / PAGE_SLOTS)
@@ -28,12 +28,12 @@ struct slot_page {
 	struct peerdma_locked locked;
 };
 
-void peerdma_slots_init(struct peerdma_slots *slots)
+void peerdma_generations_init(struct peerdma_generations *generations)
 {
-	slots->free = NULL;
-	slots->kept = false;
-	xa_init_flags(&slots->slots, XA_FLAGS_ALLOC1);
-	xa_init(&slots->pages);
+	generations->free = NULL;
+	generations->kept = false;
+	xa_init_flags(&generations->slots, XA_FLAGS_ALLOC1);
+	xa_init(&generations->pages);
 }
 
 static void free_page_of(struct slot_page *p)
@@ -44,20 +44,20 @@ static void free_page_of(struct slot_page *p)
 	kfree(p);
 }
 
-void peerdma_slots_free(struct peerdma_slots *slots)
+void peerdma_generations_free(struct peerdma_generations *generations)
 {
 	struct peerdma_slot *slot;
 	struct slot_page *p;
 	unsigned long i;
 
-	if (slots->kept)
+	if (generations->kept)
 		synchronize_rcu();
-	xa_for_each(&slots->slots, i, slot)
+	xa_for_each(&generations->slots, i, slot)
 		kfree(slot);
-	xa_destroy(&slots->slots);
-	xa_for_each(&slots->pages, i, p)
+	xa_destroy(&generations->slots);
+	xa_for_each(&generations->pages, i, p)
 		free_page_of(p);
-	xa_destroy(&slots->pages);
+	xa_destroy(&generations->pages);
 }
 
 /* NULL: out of memory, or the user's limit on locked memory is reached. */
@@ -81,23 +81,23 @@ free:
 	return NULL;
 }
 
-static struct page *page_at(struct peerdma_slots *slots, unsigned long i)
+static struct page *page_at(struct peerdma_generations *generations, unsigned long i)
 {
-	struct slot_page *p = xa_load(&slots->pages, i), *there;
+	struct slot_page *p = xa_load(&generations->pages, i), *there;
 
 	if (p)
 		return p->page;
 	p = make_page(i);
 	if (!p)
 		return NULL;
-	there = peerdma_xa_cmpxchg(&slots->pages, i, NULL, p);
+	there = peerdma_xa_cmpxchg(&generations->pages, i, NULL, p);
 	if (!there)
 		return p->page;
 	free_page_of(p);
 	return xa_is_err(there) ? NULL : there->page;
 }
 
-struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots)
+struct peerdma_slot *peerdma_slot_make(struct peerdma_generations *generations)
 {
 	struct peerdma_slot *slot = peerdma_zalloc(sizeof(*slot));
 	struct page *page;
@@ -107,34 +107,34 @@ struct peerdma_slot *peerdma_slot_make(struct peerdma_slots *slots)
 	if (!slot)
 		return ERR_PTR(-ENOMEM);
 	/* Reserves a handle, which finds nothing before the slot is complete. */
-	err = peerdma_xa_reserve(&slots->slots, &slot->handle, HANDLES);
+	err = peerdma_xa_reserve(&generations->slots, &slot->handle, HANDLES);
 	if (err) {
 		err = err == -EBUSY ? -ENFILE : err;
 		goto free;
 	}
 	index = peerdma_slot_index(slot->handle);
-	page = page_at(slots, index / PAGE_SLOTS);
+	page = page_at(generations, index / PAGE_SLOTS);
 	if (!page) {
 		err = -ENOMEM;
 		goto release;
 	}
 	slot->generation = (u32 *)page_address(page) + index % PAGE_SLOTS;
 	/* Allocates nothing, so does not fail: the entry is there. */
-	xa_store(&slots->slots, slot->handle, slot, GFP_NOWAIT);
+	xa_store(&generations->slots, slot->handle, slot, GFP_NOWAIT);
 	return slot;
 
 release:
-	xa_erase(&slots->slots, slot->handle);
+	xa_erase(&generations->slots, slot->handle);
 free:
 	kfree(slot);
 	return ERR_PTR(err);
 }
 
-static vm_fault_t slots_fault(struct vm_fault *vmf)
+static vm_fault_t generations_fault(struct vm_fault *vmf)
 {
-	struct peerdma_slots *slots = vmf->vma->vm_private_data;
-	struct slot_page *p = vmf->pgoff ? xa_load(&slots->pages, vmf->pgoff) : NULL;
-	struct page *page = p ? p->page : vmf->pgoff ? NULL : page_at(slots, 0);
+	struct peerdma_generations *generations = vmf->vma->vm_private_data;
+	struct slot_page *p = vmf->pgoff ? xa_load(&generations->pages, vmf->pgoff) : NULL;
+	struct page *page = p ? p->page : vmf->pgoff ? NULL : page_at(generations, 0);
 
 	/* Only pages that have slots, so that a reader cannot make 4 MiB of them. */
 	if (!page)
@@ -145,11 +145,11 @@ static vm_fault_t slots_fault(struct vm_fault *vmf)
 }
 
 /* The VMA keeps the file open, and so the slots allocated. */
-static const struct vm_operations_struct slots_vm_ops = {
-	.fault = slots_fault,
+static const struct vm_operations_struct generations_vm_ops = {
+	.fault = generations_fault,
 };
 
-int peerdma_slots_mmap(struct peerdma_slots *slots, struct vm_area_struct *vma)
+int peerdma_generations_mmap(struct peerdma_generations *generations, struct vm_area_struct *vma)
 {
 	if (vma->vm_pgoff + vma_pages(vma) > PAGES)
 		return -EINVAL;
@@ -157,7 +157,7 @@ int peerdma_slots_mmap(struct peerdma_slots *slots, struct vm_area_struct *vma)
 		return -EPERM;
 	vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_private_data = slots;
-	vma->vm_ops = &slots_vm_ops;
+	vma->vm_private_data = generations;
+	vma->vm_ops = &generations_vm_ops;
 	return 0;
 }
