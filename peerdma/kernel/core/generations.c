@@ -8,8 +8,8 @@
 #include "account.h"
 #include "charge.h"
 #include "compat.h"
-#include "peerdma_ioctl.h"
 #include "generations.h"
+#include "peerdma_ioctl.h"
 
 #define PAGE_SLOTS	((u32)(PAGE_SIZE / sizeof(u32)))
 #define PAGES		(PEERDMA_MAX_PINS / PAGE_SLOTS)

@@ -2,9 +2,9 @@
 /*
  * generations.h - the generations of one open file's pins, and their handles.
  *
- * While a pin belongs to a file, it has one of the file's slots (`slot' of peerdma_ioctl.h).  The slot's number names
- * the pin for user space: number + 1 is its handle, and number is its index in the file's
- * array of generations, PEERDMA_MMAP_GENERATIONS, which user space reads.  A generation is
+ * While a pin belongs to a file, it has one of the file's slots.  The slot's number (`slot' of
+ * peerdma_ioctl.h) names the pin for user space: number + 1 is its handle, and number is its
+ * index in the file's array of generations, PEERDMA_MMAP_GENERATIONS.  A generation is
  * odd while a pin with that slot is valid, and changes when the pin's validity ends, before
  * any other effect of that end.  It never decreases: a slot whose generations are used up
  * is not used again, nor is one whose pin an importer kept after its unpin.

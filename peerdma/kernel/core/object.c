@@ -30,8 +30,8 @@
 #include <linux/xarray.h>
 
 #include "charge.h"
-#include "object.h"
 #include "generations.h"
+#include "object.h"
 
 struct peerdma_stats peerdma_stats;
 

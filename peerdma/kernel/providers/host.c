@@ -5,7 +5,7 @@
  * Pages are pinned for the long term, charged to the user (account.h) and counted in VmPin
  * of /proc/PID/status of the process that owns them.  Host memory is never revoked: a
  * pinned page stays in place, even if the mapping that it was found through is removed.
- * Only the pin's generation shows that (watch.h).
+ * Only the pin's generation shows that (host_notifier.h).
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -14,13 +14,13 @@
 
 #include "core/charge.h"
 #include "core/compat.h"
+#include "core/host_notifier.h"
 #include "core/pin.h"
-#include "core/watch.h"
 #include "host.h"
 
 struct host_pin {
 	struct peerdma_locked locked;
-	struct peerdma_watch watch;
+	struct peerdma_host_notifier notifier;
 	u32 npages;
 	u32 nruns;
 	struct peerdma_run *runs;
@@ -128,18 +128,18 @@ static int host_get(struct peerdma_pin *pin)
 	err = peerdma_lock_pages(&host->locked, pin->account, host->npages);
 	if (err)
 		goto free;
-	err = peerdma_watch_begin(&host->watch, pin);
+	err = peerdma_watch_begin(&host->notifier, pin);
 	if (err)
 		goto unlock;
 	err = find_pages(pin, host);
 	if (err)
 		goto unwatch;
-	peerdma_watch_found(&host->watch);
+	peerdma_watch_found(&host->notifier);
 	pin->priv = host;
 	return 0;
 
 unwatch:
-	peerdma_watch_end(&host->watch);
+	peerdma_watch_end(&host->notifier);
 unlock:
 	peerdma_unlock_pages(&host->locked);
 free:
@@ -160,7 +160,7 @@ static void host_put(struct peerdma_pin *pin)
 	u32 i;
 
 	/* From here on changes of the range do not matter. */
-	peerdma_watch_end(&host->watch);
+	peerdma_watch_end(&host->notifier);
 	for (i = 0; i < host->nruns; i++) {
 		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(host->runs[i].phys)),
 						 run_end(host, i) - host->runs[i].first, dirty);

@@ -12,8 +12,8 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
-#include "core/pin.h"
 #include "core/generations.h"
+#include "core/pin.h"
 
 struct seq_file;
 

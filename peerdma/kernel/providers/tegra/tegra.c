@@ -11,8 +11,8 @@
  *   The driver's page references last until then, so the memory is not used for anything
  *   else before.
  * - The driver notices a change of a pin's first page only, and none between its look-up of
- *   the pages and the end of get_pages().  So the whole range is watched as well (watch.h),
- *   from before get_pages().  Either notices first.
+ *   the pages and the end of get_pages().  So the whole range has a host notifier as well
+ *   (host_notifier.h), from before get_pages().  Either notices first.
  * - Exactly one thread ends a pin's memory: the one that moves it out of HELD (the notifier,
  *   for the lane; or tegra_put()), or a tegra_get() that fails.
  * - get_pages() takes any memory that the process can write, and charges nothing.  So it is
@@ -34,7 +34,7 @@
 #include <linux/nv-p2p.h>
 
 #include "core/charge.h"
-#include "core/watch.h"
+#include "core/host_notifier.h"
 #include "lanes.h"
 #include "objects/map.h"
 
@@ -60,7 +60,7 @@ struct held {
 	struct nvidia_p2p_page_table *table;
 	u64 cookie;
 	enum peerdma_memory memory;
-	struct peerdma_watch watch;
+	struct peerdma_host_notifier notifier;
 	struct peerdma_locked locked;
 	struct lane *lane;
 	struct list_head node;		/* in the lane */
@@ -105,9 +105,9 @@ static void goes(struct held *held)
 	lane_add(held->lane, &held->node);
 }
 
-static void range_changed(struct peerdma_watch *watch)
+static void range_changed(struct peerdma_host_notifier *notifier)
 {
-	struct held *held = container_of(watch, struct held, watch);
+	struct held *held = container_of(notifier, struct held, notifier);
 
 	spin_lock(&held->lock);
 	goes(held);
@@ -142,7 +142,7 @@ static void end_table(struct held *held)
 
 static void end_memory(struct held *held)
 {
-	peerdma_watch_end(&held->watch);
+	peerdma_watch_end(&held->notifier);
 	end_table(held);
 	peerdma_unlock_pages(&held->locked);
 	lane_put(held->lane);
@@ -153,7 +153,7 @@ static void end_memory(struct held *held)
 }
 
 /*
- * All of one user's.  The watch notices a change before the driver's notifier does.  A put
+ * All of one user's.  The host notifier notices a change before the driver's notifier does.  A put
  * at that time would race with that notifier, so all notifiers under way are awaited first,
  * and then those of which the driver has called back.
  */
@@ -220,7 +220,7 @@ static int get_pages(struct peerdma_pin *pin, struct held *held)
 		err = -EINTR;
 		goto unlock;
 	}
-	err = peerdma_watch_begin(&held->watch, pin);
+	err = peerdma_watch_begin(&held->notifier, pin);
 	if (err)
 		goto unlock;
 	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &held->table, free_callback, held);
@@ -229,11 +229,11 @@ static int get_pages(struct peerdma_pin *pin, struct held *held)
 		err = READ_ONCE(held->gone) ? -ESTALE : pin_errno(err);
 		goto unwatch;
 	}
-	peerdma_watch_found(&held->watch);
+	peerdma_watch_found(&held->notifier);
 	return 0;
 
 unwatch:
-	peerdma_watch_end(&held->watch);
+	peerdma_watch_end(&held->notifier);
 unlock:
 	peerdma_unlock_pages(&held->locked);
 	return err;
@@ -255,7 +255,7 @@ static struct held *held_create(struct peerdma_pin *pin)
 	kref_get(&held->ref);
 	spin_lock_init(&held->lock);
 	init_completion(&held->over);
-	held->watch.gone = range_changed;
+	held->notifier.gone = range_changed;
 	held->pin = pin;
 	held->cookie = pin->cookie;
 	return held;
