@@ -17,12 +17,12 @@ static int __init peerdma_init(void)
 
 	peerdma_host_init();
 	peerdma_dmabuf_init();
-	err = peerdma_object_init();
+	err = peerdma_pin_table_init();
 	if (err)
 		return err;
 	err = peerdma_reserve_init();
 	if (err)
-		goto object_exit;
+		goto pin_table_exit;
 	err = peerdma_view_init();
 	if (err)
 		goto reserve_exit;
@@ -47,8 +47,8 @@ debugfs_exit:
 	peerdma_view_exit();
 reserve_exit:
 	peerdma_reserve_exit();
-object_exit:
-	peerdma_object_exit();
+pin_table_exit:
+	peerdma_pin_table_exit();
 	peerdma_accounts_exit();
 	return err;
 }
@@ -61,7 +61,7 @@ static void __exit peerdma_exit(void)
 	peerdma_debugfs_exit();
 	peerdma_view_exit();
 	peerdma_reserve_exit();
-	peerdma_object_exit();
+	peerdma_pin_table_exit();
 	peerdma_accounts_exit();
 }
 

@@ -3,7 +3,7 @@
 #ifndef PEERDMA_MADE_H
 #define PEERDMA_MADE_H
 
-#include "object.h"
+#include "pin_table.h"
 
 /*
  * Takes the provider's lock, if it needs one, and pin->lock, around every call that makes

@@ -39,7 +39,7 @@
  *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
  *	    where there is a reservation lock), those of the page tables
- *	names_lock (object.c), in which the lock of its xarray is taken; peerdma_file.lock,
+ *	names_lock (pin_table.c), in which the lock of its xarray is taken; peerdma_file.lock,
  *	    peerdma_file.maps.xa_lock; blocks_lock (memtype.c), in which the kernel's own locks
  *	    for memory types are taken
  *	held->lock, lane->lock and lanes_lock of tegra/: taken in MMU notifiers, so nothing is
@@ -58,7 +58,7 @@
 #define PEERDMA_PIN_H
 
 #include "made.h"
-#include "object.h"
+#include "pin_table.h"
 
 int peerdma_pin_start(struct peerdma_pin *pin);
 /*

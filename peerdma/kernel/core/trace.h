@@ -10,7 +10,7 @@
 #include <linux/tracepoint.h>
 
 #include "compat.h"
-#include "object.h"
+#include "pin_table.h"
 
 DECLARE_EVENT_CLASS(peerdma_pin_class,
 	TP_PROTO(const struct peerdma_pin *pin),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * object.c - allocates pins, and finds them by handle, id or cookie.
+ * pin_table.c - allocates pins, and finds them by handle, id or cookie.
  *
  * A handle names a pin in one open file: in system calls, and in the mmap offsets of its CPU
  * views.  It is that of the pin's slot (generations.h), so it does not depend on the pins of other
@@ -31,7 +31,7 @@
 
 #include "charge.h"
 #include "generations.h"
-#include "object.h"
+#include "pin_table.h"
 
 struct peerdma_stats peerdma_stats;
 
@@ -385,7 +385,7 @@ static void teach_order(void)
 	kmem_cache_free(pin_cache, pin);
 }
 
-int peerdma_object_init(void)
+int peerdma_pin_table_init(void)
 {
 	BUILD_BUG_ON(1U << ID_BITS != PEERDMA_MAX_PINS);
 	/* No SLAB_ACCOUNT: a spare pin may serve another user than the one who made it. */
@@ -398,7 +398,7 @@ int peerdma_object_init(void)
 }
 
 /* The module is unloaded: no file is open, so nothing is mapped, and no driver holds a pin. */
-void peerdma_object_exit(void)
+void peerdma_pin_table_exit(void)
 {
 	struct peerdma_pin *pin;
 

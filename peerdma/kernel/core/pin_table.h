@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * object.h - struct peerdma_pin, the objects made from a pin, and look-up of pins by
+ * pin_table.h - struct peerdma_pin, the objects made from a pin, and look-up of pins by
  * handle, id or cookie. pin.h has the states of a pin and the lock order.
  */
-#ifndef PEERDMA_OBJECT_H
-#define PEERDMA_OBJECT_H
+#ifndef PEERDMA_PIN_TABLE_H
+#define PEERDMA_PIN_TABLE_H
 
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -156,14 +156,14 @@ struct peerdma_owner_ops {
 
 struct peerdma_owner {
 	const struct peerdma_owner_ops *ops;
-	/* For owners whose pins user space knows by handle; names_lock of object.c. */
+	/* For owners whose pins user space knows by handle; names_lock of pin_table.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
 	struct peerdma_generations *generations;	/* NULL: pins have no slots, and are on no list */
 	struct inode *views;		/* of its pins: view.c; NULL: they have none */
 };
 
 struct peerdma_pin {
-	/* Set before the pin can be found, by object.c and the caller of peerdma_pin_new(). */
+	/* Set before the pin can be found, by pin_table.c and the caller of peerdma_pin_new(). */
 	struct kref ref;
 	u32 id;				/* of all pins of the system, none other has it until the last put */
 	u32 handle;			/* in its owner's slots, also the mmap offset; 0: it has no slot */
@@ -306,8 +306,8 @@ int peerdma_pin_usable(const struct peerdma_pin *pin);
  * address in *phys. [offset, offset + max) must lie in the pin. pin->lock held, pin alive.
  */
 u64 peerdma_pin_run(const struct peerdma_pin *pin, u64 offset, u64 max, phys_addr_t *phys);
-int peerdma_object_init(void);
-void peerdma_object_exit(void);
+int peerdma_pin_table_init(void);
+void peerdma_pin_table_exit(void);
 
 /* Can this pin be revoked? */
 static inline bool peerdma_pin_revocable(const struct peerdma_pin *pin)
