@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* main.c - loads and unloads peerdma.ko. */
+/* module.c - loads and unloads peerdma.ko. */
 #include <linux/module.h>
 
 #include "core/path.h"
