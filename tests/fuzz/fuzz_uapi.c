@@ -144,7 +144,7 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner)
 	pin->slot = &slots[i];
 	slots[i].pin = NULL;
 	pin->lock.locked = 0;
-	pin->made.next = pin->made.prev = &pin->made;
+	pin->objects.next = pin->objects.prev = &pin->objects;
 	pin->state = PIN_LIVE;
 	pin->import = NULL;
 	pin->provider = &provider;
@@ -251,11 +251,11 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 {
 	if (asked && now.fail & BUSY)
 		return -EBUSY;
-	while (pin->made.next != &pin->made) {
-		struct peerdma_map *map = container_of(pin->made.next, struct peerdma_map, made.node);
+	while (pin->objects.next != &pin->objects) {
+		struct peerdma_map *map = container_of(pin->objects.next, struct peerdma_map, object.node);
 
 		open_file.maps.entries[map->handle] = NULL;
-		peerdma_made_end(&map->made);
+		peerdma_object_end(&map->object);
 	}
 	forget(pin);
 	return 0;
@@ -280,7 +280,7 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
+				       const struct peerdma_object_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	u32 i;
@@ -297,18 +297,18 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map = calloc(1, sizeof(*map));
 	MUST(map);
 	map->pub.pin = pin;
-	map->made.pin = pin;
-	map->made.ops = ops;
+	map->object.pin = pin;
+	map->object.ops = ops;
 	map->nsegs = 1 + (u32)(length / 4096 % 5);
 	map->segs = calloc(map->nsegs, sizeof(*map->segs));
 	MUST(map->segs);
 	for (i = 0; i < map->nsegs; i++)
 		map->segs[i] = (struct peerdma_segment){ .dma_addr = i / 2 * 0x100000 + i % 2 * 4096, .length = 4096 };
 	map->live = true;
-	map->made.node.next = &pin->made;
-	map->made.node.prev = pin->made.prev;
-	pin->made.prev->next = &map->made.node;
-	pin->made.prev = &map->made.node;
+	map->object.node.next = &pin->objects;
+	map->object.node.prev = pin->objects.prev;
+	pin->objects.prev->next = &map->object.node;
+	pin->objects.prev = &map->object.node;
 	now.maps++;
 	return map;
 }
@@ -331,15 +331,15 @@ void peerdma_room_free(struct peerdma_room *room)
 	room->map = NULL;
 }
 
-const struct peerdma_made_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
+const struct peerdma_object_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
 
-void peerdma_made_end(struct peerdma_made *made)
+void peerdma_object_end(struct peerdma_object *object)
 {
-	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+	struct peerdma_map *map = container_of(object, struct peerdma_map, object);
 
 	MUST(!map->handle || !open_file.maps.entries[map->handle]);
-	made->node.prev->next = made->node.next;
-	made->node.next->prev = made->node.prev;
+	object->node.prev->next = object->node.next;
+	object->node.next->prev = object->node.prev;
 	free(map->segs);
 	free(map);
 	now.maps--;

@@ -270,9 +270,9 @@ int peerdma_pin_start_at(struct peerdma_pin *pin, struct peerdma_provider *provi
  */
 static void teardown(struct peerdma_pin *pin, bool taken)
 {
-	peerdma_made_stop_all(pin, taken);
+	peerdma_object_stop_all(pin, taken);
 	mutex_lock(&pin->lock);
-	peerdma_made_down_all(pin);
+	peerdma_object_down_all(pin);
 	mutex_unlock(&pin->lock);
 }
 
@@ -285,7 +285,7 @@ static void revoke_ending(struct peerdma_pin *pin)
 	 */
 	if (pin->import) {
 		mutex_lock(&pin->lock);
-		peerdma_made_down_all(pin);
+		peerdma_object_down_all(pin);
 		mutex_unlock(&pin->lock);
 		return;
 	}
@@ -373,7 +373,7 @@ static void leave_owner(struct peerdma_pin *pin, bool held)
 {
 	const struct peerdma_owner_ops *ops = pin->owner->ops;
 
-	if (unlikely(pin->revoked || !list_empty(&pin->made)) && ops->ended)
+	if (unlikely(pin->revoked || !list_empty(&pin->objects)) && ops->ended)
 		ops->ended(pin);
 	if (pin->owner->generations)
 		peerdma_pin_leave(pin, held);
@@ -419,14 +419,14 @@ void peerdma_pin_drop_hold(struct peerdma_pin *pin)
 }
 
 /* Takes down what was made from the pin, for user space and for importers. */
-static noinline void end_made(struct peerdma_pin *pin)
+static noinline void end_objects(struct peerdma_pin *pin)
 {
 	bool last;
 
 	if (!pin->down)
-		peerdma_made_stop_all(pin, false);
+		peerdma_object_stop_all(pin, false);
 	peerdma_maps_lock(pin, NULL);
-	peerdma_made_down_all(pin);
+	peerdma_object_down_all(pin);
 	/* Release: a revoker that waits may now let the memory be reused. */
 	smp_store_release(&pin->down, true);
 	peerdma_maps_unlock(pin);
@@ -445,7 +445,7 @@ static noinline void end_made(struct peerdma_pin *pin)
 
 int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 {
-	bool made;
+	bool has_objects;
 	int err;
 
 	mutex_lock(&pin->lock);
@@ -467,8 +467,8 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 	}
 	if (pin->state == PIN_LIVE)
 		peerdma_generation_end(pin);
-	made = !list_empty(&pin->made) || pin->revoked;
-	if (made) {
+	has_objects = !list_empty(&pin->objects) || pin->revoked;
+	if (has_objects) {
 		set_state(pin, PIN_ENDING);
 	} else {
 		pin->down = true;
@@ -477,8 +477,8 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 	mutex_unlock(&pin->lock);
 
 	trace_peerdma_unpin(pin);
-	if (made)
-		end_made(pin);
+	if (has_objects)
+		end_objects(pin);
 	else
 		finish(pin);
 	return 0;

@@ -19,7 +19,7 @@
  *
  * The pin calls three tables of operations and knows nothing above them:
  *
- *	what was made from it	struct peerdma_made: mappings, CPU views, dma-bufs
+ *	what was made from it	struct peerdma_object: mappings, CPU views, dma-bufs
  *	whose pin it is		struct peerdma_owner: an open file, a driver
  *	whose memory it is	struct peerdma_provider (provider.h)
  *
@@ -57,7 +57,7 @@
 #ifndef PEERDMA_PIN_H
 #define PEERDMA_PIN_H
 
-#include "made.h"
+#include "object.h"
 #include "pin_table.h"
 
 int peerdma_pin_start(struct peerdma_pin *pin);

@@ -368,7 +368,7 @@ static void pin_construct(void *object)
 
 	memset(pin, 0, sizeof(*pin));
 	mutex_init(&pin->lock);
-	INIT_LIST_HEAD(&pin->made);
+	INIT_LIST_HEAD(&pin->objects);
 	INIT_LIST_HEAD(&pin->event_node);
 }
 

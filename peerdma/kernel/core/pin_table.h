@@ -48,7 +48,7 @@ enum peerdma_state {
 	PIN_ENDED,
 };
 
-struct peerdma_made;
+struct peerdma_object;
 struct peerdma_pin;
 struct peerdma_room;
 struct peerdma_slot;
@@ -60,7 +60,7 @@ struct peerdma_generations;
  * then all are waited for, then all are taken down.  Then one flush for each IOMMU domain
  * makes devices lose the addresses that the IOMMU still caches.
  */
-struct peerdma_made_ops {
+struct peerdma_object_ops {
 	enum peerdma_charge charge;
 	bool runs_only;			/* of a mapping: without an sg_table */
 	/*
@@ -70,27 +70,27 @@ struct peerdma_made_ops {
 	 * users that are late must be cut off.  NULL for both: there is nothing to wait
 	 * for.
 	 */
-	void (*stop)(struct peerdma_made *made);
-	void (*settle)(struct peerdma_made *made, bool taken);
+	void (*stop)(struct peerdma_object *object);
+	void (*settle)(struct peerdma_object *object, bool taken);
 	/*
 	 * pin->lock held.  Cannot fail.  May be called again when nothing is left to do.
 	 * NULL: stop was enough.
 	 */
-	void (*down)(struct peerdma_made *made);
+	void (*down)(struct peerdma_object *object);
 	/*
 	 * As `down', and gives back what that has kept for the maker: the maker ends the
 	 * object, or loses the device.  NULL: `down' keeps nothing.
 	 */
-	void (*let_go)(struct peerdma_made *made);
-	void (*free)(struct peerdma_made *made);
+	void (*let_go)(struct peerdma_object *object);
+	void (*free)(struct peerdma_object *object);
 };
 
-struct peerdma_made {
+struct peerdma_object {
 	struct peerdma_pin *pin;	/* a reference */
 	struct peerdma_account *account;	/* of the user who made it */
-	const struct peerdma_made_ops *ops;
+	const struct peerdma_object_ops *ops;
 	struct kref ref;		/* the list has one of them */
-	struct list_head node;		/* pin->lock: pin->made */
+	struct list_head node;		/* pin->lock: pin->objects */
 	struct device *stale;		/* IOMMU not flushed yet for this device; a reference */
 	struct list_head tables;	/* page tables of the IOMMU, which the flush frees */
 	u32 pass;			/* number of the last pass that visited it */
@@ -103,7 +103,7 @@ struct iommu_domain;
 /* A pin made usable for one device: for user space, a driver or a dma-buf importer (map.h). */
 struct peerdma_map {
 	struct peerdma_mapping pub;	/* first: what a driver sees */
-	struct peerdma_made made;
+	struct peerdma_object object;
 	u64 offset;			/* of the range in the pin */
 	u64 length;
 	struct peerdma_segment *segs;
@@ -207,7 +207,7 @@ struct peerdma_pin {
 	u32 wc_views;			/* view.c: CPU views that are write-combined */
 	struct inode *views;		/* view.c: of all views; a reference; NULL: there were none yet */
 	u32 pass;
-	struct list_head made;		/* peerdma_made.node */
+	struct list_head objects;	/* peerdma_object.node */
 	/*
 	 * The first mapping of a pin, so that a pin that is mapped once needs no
 	 * allocation.  It is taken with the lock held and given back without.

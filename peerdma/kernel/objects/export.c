@@ -70,7 +70,7 @@ static void free_attached(struct attached *a)
 static int export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct peerdma_export *ex = dmabuf->priv;
-	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_pin *pin = ex->object.pin;
 	struct attached *a;
 	int err;
 
@@ -111,14 +111,14 @@ static void export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *att
 	struct attached *a = attach->priv;
 
 	if (a->hold)
-		peerdma_pin_drop_hold(ex->made.pin);
+		peerdma_pin_drop_hold(ex->object.pin);
 	free_attached(a);
 }
 
 /* dma_buf_pin() promises that the memory stays, mapped or not: takes a hold of the pin. */
 static int hold(struct attached *a)
 {
-	struct peerdma_pin *pin = a->ex->made.pin;
+	struct peerdma_pin *pin = a->ex->object.pin;
 	int err;
 
 	mutex_lock(&pin->lock);
@@ -135,7 +135,7 @@ static int hold(struct attached *a)
 /* While the pin is LIVE the owner has a hold, so this is not the last one. */
 static void unhold(struct attached *a)
 {
-	struct peerdma_pin *pin = a->ex->made.pin;
+	struct peerdma_pin *pin = a->ex->object.pin;
 
 	lockdep_assert_held(&pin->lock);
 	if (!a->unmapped || pin->state != PIN_LIVE)
@@ -152,7 +152,7 @@ static int export_pin(struct dma_buf_attachment *attach)
 	int err = 0;
 
 	dma_resv_assert_held(&ex->resv);
-	if (!peerdma_pin_revocable(ex->made.pin))
+	if (!peerdma_pin_revocable(ex->object.pin))
 		err = hold(a);
 	else if (!PEERDMA_IMPORTERS_PROMISE && (!PEERDMA_MAPS_PIN || a->pins > a->maps))
 		err = -EOPNOTSUPP;
@@ -164,7 +164,7 @@ static int export_pin(struct dma_buf_attachment *attach)
 static void export_unpin(struct dma_buf_attachment *attach)
 {
 	struct attached *a = attach->priv;
-	struct peerdma_pin *pin = a->ex->made.pin;
+	struct peerdma_pin *pin = a->ex->object.pin;
 
 	/* Nested: as in export_unmap(). */
 	mutex_lock_nested(&pin->lock, PIN_LOCK_EXPORTED);
@@ -175,9 +175,9 @@ static void export_unpin(struct dma_buf_attachment *attach)
 }
 
 /* At the pin's end, unmaps for importers that do not hold the memory. */
-static void importer_down(struct peerdma_made *made)
+static void importer_down(struct peerdma_object *object)
 {
-	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+	struct peerdma_map *map = container_of(object, struct peerdma_map, object);
 
 	/*
 	 * A map that is not live was never mapped, or its importer has unmapped it and may
@@ -187,12 +187,12 @@ static void importer_down(struct peerdma_made *made)
 		peerdma_importer_down(map);
 }
 
-static void importer_let_go(struct peerdma_made *made)
+static void importer_let_go(struct peerdma_object *object)
 {
-	peerdma_importer_let_go(container_of(made, struct peerdma_map, made));
+	peerdma_importer_let_go(container_of(object, struct peerdma_map, object));
 }
 
-static const struct peerdma_made_ops importer_ops = {
+static const struct peerdma_object_ops importer_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.down = importer_down,
 	.let_go = importer_let_go,
@@ -203,7 +203,7 @@ static void lend(struct dma_buf_attachment *attach, struct peerdma_map *map)
 {
 	struct attached *a = attach->priv;
 	struct peerdma_export *ex = a->ex;
-	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_pin *pin = ex->object.pin;
 	bool insisted;
 
 	a->maps++;
@@ -226,7 +226,7 @@ static struct peerdma_map *try_map(struct dma_buf_attachment *attach, enum dma_d
 	struct peerdma_export *ex = attach->dmabuf->priv;
 	struct attached *a = attach->priv;
 
-	return peerdma_map_create(ex->made.pin, attach->dev, dir, ex->offset, attach->dmabuf->size,
+	return peerdma_map_create(ex->object.pin, attach->dev, dir, ex->offset, attach->dmabuf->size,
 				  &importer_ops, &a->room);
 }
 
@@ -234,7 +234,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 				   enum dma_data_direction dir)
 {
 	struct peerdma_export *ex = attach->dmabuf->priv;
-	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_pin *pin = ex->object.pin;
 	struct attached *a = attach->priv;
 	struct peerdma_map *map;
 	int err;
@@ -259,7 +259,7 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 {
 	struct peerdma_map *map = container_of(sgt, struct peerdma_map, pub.sgt);
 	struct attached *a = attach->priv;
-	struct peerdma_pin *pin = a->ex->made.pin;
+	struct peerdma_pin *pin = a->ex->object.pin;
 
 	/*
 	 * Nested: the importer may be another pin of ours, whose lock is held.  An import
@@ -269,7 +269,7 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 	a->maps--;
 	peerdma_importer_let_go(map);
 	peerdma_map_return_room(map, &a->room);
-	peerdma_made_end(&map->made);
+	peerdma_object_end(&map->object);
 	mutex_unlock(&pin->lock);
 }
 
@@ -277,15 +277,15 @@ static void export_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt
 static int sync(struct dma_buf *dmabuf, bool for_cpu)
 {
 	struct peerdma_export *ex = dmabuf->priv;
-	struct peerdma_pin *pin = ex->made.pin;
-	struct peerdma_made *made;
+	struct peerdma_pin *pin = ex->object.pin;
+	struct peerdma_object *object;
 	int err;
 
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err && pin->flags & PEERDMA_PIN_HOST) {
-		list_for_each_entry(made, &pin->made, node) {
-			struct peerdma_map *map = peerdma_map_of(made);
+		list_for_each_entry(object, &pin->objects, node) {
+			struct peerdma_map *map = peerdma_map_of(object);
 
 			if (!map || !map->live)
 				continue;
@@ -323,23 +323,23 @@ static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	 */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
-	return peerdma_view_mmap(ex->made.pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
+	return peerdma_view_mmap(ex->object.pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
 }
 
 static void export_release(struct dma_buf *dmabuf)
 {
 	struct peerdma_export *ex = dmabuf->priv;
-	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_pin *pin = ex->object.pin;
 
 	/* From here on a revoker leaves the dma_buf alone. */
 	dma_resv_lock(&ex->resv, NULL);
 	ex->dmabuf = NULL;
 	dma_resv_unlock(&ex->resv);
 
-	/* peerdma_made_end() may free ex and drop its reference to the pin. */
+	/* peerdma_object_end() may free ex and drop its reference to the pin. */
 	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
-	peerdma_made_end(&ex->made);
+	peerdma_object_end(&ex->object);
 	mutex_unlock(&pin->lock);
 	peerdma_pin_put(pin);
 }
@@ -359,14 +359,14 @@ static const struct dma_buf_ops export_ops = {
 
 /* ---- the pin's end ---- */
 
-static struct peerdma_export *export_of(struct peerdma_made *made)
+static struct peerdma_export *export_of(struct peerdma_object *object)
 {
-	return container_of(made, struct peerdma_export, made);
+	return container_of(object, struct peerdma_export, object);
 }
 
-static void export_stop(struct peerdma_made *made)
+static void export_stop(struct peerdma_object *object)
 {
-	struct peerdma_export *ex = export_of(made);
+	struct peerdma_export *ex = export_of(object);
 	struct peerdma_overdue overdue;
 
 	/*
@@ -393,7 +393,7 @@ static void export_stop(struct peerdma_made *made)
  */
 static void wait_fences(struct peerdma_export *ex)
 {
-	struct peerdma_pin *pin = ex->made.pin;
+	struct peerdma_pin *pin = ex->object.pin;
 
 	/*
 	 * Any holder of the dma-buf can attach fences.  If no importer ever mapped it, no
@@ -413,9 +413,9 @@ static void wait_fences(struct peerdma_export *ex)
 				      MAX_SCHEDULE_TIMEOUT);
 }
 
-static void export_settle(struct peerdma_made *made, bool taken)
+static void export_settle(struct peerdma_object *object, bool taken)
 {
-	struct peerdma_export *ex = export_of(made);
+	struct peerdma_export *ex = export_of(object);
 	struct peerdma_overdue overdue;
 
 	peerdma_overdue_begin(&overdue, ex);
@@ -424,15 +424,15 @@ static void export_settle(struct peerdma_made *made, bool taken)
 	peerdma_importers_wait(ex, taken);
 }
 
-static void export_free(struct peerdma_made *made)
+static void export_free(struct peerdma_object *object)
 {
-	struct peerdma_export *ex = export_of(made);
+	struct peerdma_export *ex = export_of(object);
 
 	dma_resv_fini(&ex->resv);
 	kfree(ex);
 }
 
-static const struct peerdma_made_ops export_made_ops = {
+static const struct peerdma_object_ops export_object_ops = {
 	.charge = CHARGE_EXPORTS,
 	.stop = export_stop,
 	.settle = export_settle,
@@ -443,7 +443,7 @@ static const struct peerdma_made_ops export_made_ops = {
 
 static struct dma_buf *make(struct peerdma_export *ex, u64 length)
 {
-	const struct peerdma_pin *pin = ex->made.pin;
+	const struct peerdma_pin *pin = ex->object.pin;
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 
 	info.exp_name = "peerdma";
@@ -493,19 +493,19 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err)
-		err = peerdma_made_enter(&ex->made, pin, &export_made_ops, account);
+		err = peerdma_object_enter(&ex->object, pin, &export_object_ops, account);
 	if (!err)
 		views = peerdma_view_mapping(pin);
 	mutex_unlock(&pin->lock);
 	if (err) {
-		export_free(&ex->made);
+		export_free(&ex->object);
 		return err;
 	}
 
 	dmabuf = make(ex, length);
 	if (IS_ERR(dmabuf)) {
 		mutex_lock(&pin->lock);
-		peerdma_made_end(&ex->made);
+		peerdma_object_end(&ex->object);
 		mutex_unlock(&pin->lock);
 		return PTR_ERR(dmabuf);
 	}

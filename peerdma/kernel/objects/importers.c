@@ -71,9 +71,9 @@ static bool all_returned(const struct peerdma_export *ex)
 }
 
 /* Returns the mapping if an importer of this export has it and must unmap it, else NULL. */
-static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peerdma_made *made)
+static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peerdma_object *object)
 {
-	struct peerdma_map *map = peerdma_map_of(made);
+	struct peerdma_map *map = peerdma_map_of(object);
 
 	return map && map->lent && map->attached->ex == ex ? map : NULL;
 }
@@ -82,13 +82,13 @@ static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peer
 
 static void name_late(struct peerdma_export *ex)
 {
-	struct peerdma_pin *pin = ex->made.pin;
-	struct peerdma_made *made;
+	struct peerdma_pin *pin = ex->object.pin;
+	struct peerdma_object *object;
 	struct peerdma_map *map;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(made, &pin->made, node) {
-		map = lent_map(ex, made);
+	list_for_each_entry(object, &pin->objects, node) {
+		map = lent_map(ex, object);
 		if (!map || map->late)
 			continue;
 		map->late = true;
@@ -125,13 +125,13 @@ void peerdma_overdue_end(struct peerdma_overdue *o)
 /* Late importers keep the memory until they detach. */
 static void keep(struct peerdma_export *ex)
 {
-	struct peerdma_pin *pin = ex->made.pin;
-	struct peerdma_made *made;
+	struct peerdma_pin *pin = ex->object.pin;
+	struct peerdma_object *object;
 	struct peerdma_map *map;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(made, &pin->made, node) {
-		map = lent_map(ex, made);
+	list_for_each_entry(object, &pin->objects, node) {
+		map = lent_map(ex, object);
 		if (!map || map->attached->hold)
 			continue;
 		map->attached->hold = true;
@@ -161,14 +161,14 @@ static bool cut_off(struct peerdma_map *map)
 
 static bool cut_off_all(struct peerdma_export *ex)
 {
-	struct peerdma_pin *pin = ex->made.pin;
-	struct peerdma_made *made;
+	struct peerdma_pin *pin = ex->object.pin;
+	struct peerdma_object *object;
 	struct peerdma_map *map;
 	bool all = true;
 
 	mutex_lock(&pin->lock);
-	list_for_each_entry(made, &pin->made, node) {
-		map = lent_map(ex, made);
+	list_for_each_entry(object, &pin->objects, node) {
+		map = lent_map(ex, object);
 		if (map && !cut_off(map))
 			all = false;
 	}

@@ -14,7 +14,7 @@
 struct dma_buf;
 
 struct peerdma_export {
-	struct peerdma_made made;
+	struct peerdma_object object;
 	u64 offset;
 	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
@@ -45,7 +45,7 @@ static inline unsigned long peerdma_export_left(const struct peerdma_export *ex)
 }
 
 /*
- * Both unmap for an importer, if not done yet. made.c flushes. pin->lock held. down: the
+ * Both unmap for an importer, if not done yet. object.c flushes. pin->lock held. down: the
  * importer has not unmapped, so its addresses stay reserved until let_go.
  */
 void peerdma_importer_down(struct peerdma_map *map);

@@ -288,7 +288,7 @@ static int map_device(struct peerdma_map *map)
 		return map_pages(map);
 
 	err = p->dma_map ? p->dma_map(map) : peerdma_map_resource(map);
-	if (err || map->made.ops->runs_only)
+	if (err || map->object.ops->runs_only)
 		return err;
 	err = fill_sgt(map);
 	if (err && p->dma_unmap)
@@ -312,15 +312,15 @@ static void unmap_device(struct peerdma_map *map)
 
 static bool take_down(struct peerdma_map *map, bool reserve)
 {
-	lockdep_assert_held(&map->made.pin->lock);
+	lockdep_assert_held(&map->object.pin->lock);
 	if (!map->live)
 		return false;
 	map->live = false;
-	trace_peerdma_unmap(map->made.pin, map);
+	trace_peerdma_unmap(map->object.pin, map);
 	if (!reserve || !peerdma_reserve(map))
 		unmap_device(map);
 	if (!map->bus)
-		peerdma_made_stale(&map->made, map->pub.dev);
+		peerdma_object_stale(&map->object, map->pub.dev);
 	atomic64_inc(&peerdma_stats.unmaps);
 	return true;
 }
@@ -334,23 +334,23 @@ bool peerdma_map_let_go(struct peerdma_map *map)
 {
 	if (map->reserved) {
 		peerdma_unreserve(map);
-		peerdma_made_stale(&map->made, map->pub.dev);
+		peerdma_object_stale(&map->object, map->pub.dev);
 	}
 	return take_down(map, false);
 }
 
-static void map_let_go(struct peerdma_made *made)
+static void map_let_go(struct peerdma_object *object)
 {
-	peerdma_map_let_go(container_of(made, struct peerdma_map, made));
+	peerdma_map_let_go(container_of(object, struct peerdma_map, object));
 }
 
-static void map_down(struct peerdma_made *made)
+static void map_down(struct peerdma_object *object)
 {
 	/* The owner of a pin that ends has the mappings, too, and lets go of them. */
-	if (made->pin->state >= PIN_ENDING)
-		map_let_go(made);
+	if (object->pin->state >= PIN_ENDING)
+		map_let_go(object);
 	else
-		peerdma_map_down(container_of(made, struct peerdma_map, made));
+		peerdma_map_down(container_of(object, struct peerdma_map, object));
 }
 
 /* NULL: there is none in the room. */
@@ -411,9 +411,9 @@ static void give_map(struct peerdma_map *map)
 		kfree(map);
 }
 
-void peerdma_map_free(struct peerdma_made *made)
+void peerdma_map_free(struct peerdma_object *object)
 {
-	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+	struct peerdma_map *map = container_of(object, struct peerdma_map, object);
 
 	if (map->pub.sgt.sgl)
 		sg_free_table(&map->pub.sgt);
@@ -421,14 +421,14 @@ void peerdma_map_free(struct peerdma_made *made)
 	give_map(map);
 }
 
-const struct peerdma_made_ops peerdma_map_ops = {
+const struct peerdma_object_ops peerdma_map_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.down = map_down,
 	.let_go = map_let_go,
 	.free = peerdma_map_free,
 };
 
-const struct peerdma_made_ops peerdma_runs_ops = {
+const struct peerdma_object_ops peerdma_runs_ops = {
 	.charge = CHARGE_MAPPINGS,
 	.runs_only = true,
 	.down = map_down,
@@ -563,7 +563,7 @@ static int try_again(const struct peerdma_pin *pin, struct device *dev, struct p
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
+				       const struct peerdma_object_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	int err;
@@ -587,10 +587,10 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	 * Entered in the list first, so that a mapping that fails half-way is flushed as
 	 * any other.
 	 */
-	err = peerdma_made_enter(&map->made, pin, ops, room->account);
+	err = peerdma_object_enter(&map->object, pin, ops, room->account);
 	if (err) {
 		peerdma_map_return_room(map, room);
-		peerdma_map_free(&map->made);
+		peerdma_map_free(&map->object);
 		return ERR_PTR(err);
 	}
 	err = map_device(map);
@@ -598,8 +598,8 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 		room->wants_segs = max(room->wants_segs, map->wants_segs);
 		room->wants_ents = map->wants_ents ?: room->wants_ents;
 		peerdma_map_return_room(map, room);
-		peerdma_made_stale(&map->made, dev);
-		peerdma_made_end(&map->made);
+		peerdma_object_stale(&map->object, dev);
+		peerdma_object_end(&map->object);
 		return ERR_PTR(err == -EAGAIN ? try_again(pin, dev, room) : err);
 	}
 	room->attempts = 0;
@@ -610,7 +610,7 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 }
 
 struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
-				     enum dma_data_direction dir, const struct peerdma_made_ops *ops)
+				     enum dma_data_direction dir, const struct peerdma_object_ops *ops)
 {
 	struct peerdma_room room = {};
 	struct peerdma_map *map;

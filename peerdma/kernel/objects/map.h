@@ -7,9 +7,9 @@
 #include "room.h"
 
 /* For mappings of drivers and programs.  Mappings of an export's importers have their own. */
-extern const struct peerdma_made_ops peerdma_map_ops;
+extern const struct peerdma_object_ops peerdma_map_ops;
 /* The same without an sg_table, which needs an entry for each piece that the device can take. */
-extern const struct peerdma_made_ops peerdma_runs_ops;
+extern const struct peerdma_object_ops peerdma_runs_ops;
 
 /*
  * All that a mapping needs and that may wait for the user, for memory or for the exporter of
@@ -31,12 +31,12 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct pe
 
 /*
  * Maps [offset, offset + length) of the pin for dev. peerdma_maps_lock() held.  Undone by
- * peerdma_made_end().  ERR_PTR: as peerdma_map() of peerdma_kapi.h, -EDQUOT, and -EAGAIN:
+ * peerdma_object_end().  ERR_PTR: as peerdma_map() of peerdma_kapi.h, -EDQUOT, and -EAGAIN:
  * nothing was done, and the room is to be made larger first (room.h).
  */
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops, struct peerdma_room *room);
+				       const struct peerdma_object_ops *ops, struct peerdma_room *room);
 /*
  * Says in the room what a mapping with an sg_table will take, as far as that is known before.
  * No lock held.
@@ -47,7 +47,7 @@ void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u
 void peerdma_map_return_room(struct peerdma_map *map, struct peerdma_room *room);
 /* All of it, for the whole pin: room, locks, mapping.  No lock held. */
 struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
-				     enum dma_data_direction dir, const struct peerdma_made_ops *ops);
+				     enum dma_data_direction dir, const struct peerdma_object_ops *ops);
 /*
  * To be called before peerdma_map_create(). reach, with no lock held: would the provider
  * map the pin for the device? path, with pin->lock held: is there a path between the memory
@@ -73,12 +73,12 @@ void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment
  */
 bool peerdma_map_down(struct peerdma_map *map);
 bool peerdma_map_let_go(struct peerdma_map *map);
-void peerdma_map_free(struct peerdma_made *made);
+void peerdma_map_free(struct peerdma_object *object);
 
 /* Returns the mapping that this object is, or NULL if it is another kind. */
-static inline struct peerdma_map *peerdma_map_of(struct peerdma_made *made)
+static inline struct peerdma_map *peerdma_map_of(struct peerdma_object *object)
 {
-	return made->ops->charge == CHARGE_MAPPINGS ? container_of(made, struct peerdma_map, made) : NULL;
+	return object->ops->charge == CHARGE_MAPPINGS ? container_of(object, struct peerdma_map, object) : NULL;
 }
 
 #endif

@@ -43,7 +43,7 @@ bool peerdma_reserve(struct peerdma_map *map)
 	if (!map->resource || map->bus || !domain || !iommu_is_dma_domain(domain))
 		return false;
 	iommu_iotlb_gather_init(&gather);
-	/* made.c flushes the whole domain.  A driver that cannot do that flushes here. */
+	/* object.c flushes the whole domain.  A driver that cannot do that flushes here. */
 	gather.queued = domain->ops->flush_iotlb_all;
 	for (i = 0; i < map->nsegs; i++) {
 		struct peerdma_segment *seg = &map->segs[i];
@@ -53,7 +53,7 @@ bool peerdma_reserve(struct peerdma_map *map)
 	}
 	if (!gather.queued)
 		iommu_iotlb_sync(domain, &gather);
-	list_splice(peerdma_freelist(&gather), &map->made.tables);
+	list_splice(peerdma_freelist(&gather), &map->object.tables);
 	map->domain = domain;
 	map->reserved = map->nsegs;
 	map->nsegs = 0;

@@ -9,7 +9,7 @@
  * Takes the translations of a mapping away, and keeps its addresses until
  * peerdma_unreserve().  Returns false, and changes nothing, if there is nothing to keep: the
  * addresses are not the IOMMU's, or the DMA API did not give them to peerdma_map_resource().
- * The caller flushes (made.c). pin->lock held.  Cannot fail.
+ * The caller flushes (object.c). pin->lock held.  Cannot fail.
  */
 bool peerdma_reserve(struct peerdma_map *map);
 /* Gives the addresses back, if any are kept.  The caller flushes. pin->lock held. */

@@ -72,7 +72,7 @@ struct address_space *peerdma_view_mapping(struct peerdma_pin *pin)
 
 /* One call of mmap, with all VMAs that remain of it after splits and partial unmaps. */
 struct view {
-	struct peerdma_made made;
+	struct peerdma_object object;
 	u64 offset;			/* of the range in the pin */
 	u64 length;
 	u32 areas;			/* pin->lock: number of VMAs */
@@ -83,7 +83,7 @@ static struct peerdma_pin *pin_of(const struct vm_area_struct *vma)
 {
 	const struct view *view = vma->vm_private_data;
 
-	return view->made.pin;
+	return view->object.pin;
 }
 
 static u64 offset_of(const struct vm_area_struct *vma, unsigned long addr)
@@ -176,7 +176,7 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 static void view_open(struct vm_area_struct *vma)
 {
 	struct view *view = vma->vm_private_data;
-	struct peerdma_pin *pin = view->made.pin;
+	struct peerdma_pin *pin = view->object.pin;
 
 	mutex_lock(&pin->lock);
 	view->areas++;
@@ -186,16 +186,16 @@ static void view_open(struct vm_area_struct *vma)
 static void view_close(struct vm_area_struct *vma)
 {
 	struct view *view = vma->vm_private_data;
-	struct peerdma_pin *pin = view->made.pin;
+	struct peerdma_pin *pin = view->object.pin;
 
 	/*
-	 * Keeps the pin: peerdma_made_end() may drop the last other reference, with the
+	 * Keeps the pin: peerdma_object_end() may drop the last other reference, with the
 	 * lock held.
 	 */
 	kref_get(&pin->ref);
 	mutex_lock(&pin->lock);
 	if (!--view->areas)
-		peerdma_made_end(&view->made);
+		peerdma_object_end(&view->object);
 	mutex_unlock(&pin->lock);
 	peerdma_pin_put(pin);
 }
@@ -272,7 +272,7 @@ static enum peerdma_memory memory_of(struct peerdma_pin *pin)
  */
 static int set_prot(struct view *view, struct vm_area_struct *vma, struct peerdma_spare_blocks *spares)
 {
-	struct peerdma_pin *pin = view->made.pin;
+	struct peerdma_pin *pin = view->object.pin;
 	enum peerdma_memory memory = memory_of(pin);
 	int err;
 
@@ -293,9 +293,9 @@ static int set_prot(struct view *view, struct vm_area_struct *vma, struct peerdm
 }
 
 /* The first view to be stopped zaps all views of the pin. */
-static void view_stop(struct peerdma_made *made)
+static void view_stop(struct peerdma_object *object)
 {
-	struct peerdma_pin *pin = made->pin;
+	struct peerdma_pin *pin = object->pin;
 
 	if (pin->zapped)
 		return;
@@ -305,21 +305,21 @@ static void view_stop(struct peerdma_made *made)
 }
 
 /* Frees the reservation before the memory is given back. */
-static void view_down(struct peerdma_made *made)
+static void view_down(struct peerdma_object *object)
 {
-	struct view *view = container_of(made, struct view, made);
+	struct view *view = container_of(object, struct view, object);
 
-	if (view->wc && !--made->pin->wc_views)
-		wc_free(made->pin, made->pin->pinned_length);
+	if (view->wc && !--object->pin->wc_views)
+		wc_free(object->pin, object->pin->pinned_length);
 	view->wc = false;
 }
 
-static void view_free(struct peerdma_made *made)
+static void view_free(struct peerdma_object *object)
 {
-	kfree(container_of(made, struct view, made));
+	kfree(container_of(object, struct view, object));
 }
 
-static const struct peerdma_made_ops view_ops = {
+static const struct peerdma_object_ops view_ops = {
 	.charge = CHARGE_VIEWS,
 	.stop = view_stop,
 	.down = view_down,
@@ -354,7 +354,7 @@ static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm
 		p->missing = wc_blocks(pin);
 	if (p->spares.count < p->missing)
 		return -EAGAIN;
-	err = peerdma_made_enter(&view->made, pin, &view_ops, p->account);
+	err = peerdma_object_enter(&view->object, pin, &view_ops, p->account);
 	if (err)
 		return err;
 	p->view = NULL;
@@ -362,7 +362,7 @@ static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm
 	peerdma_view_mapping(pin);
 	err = set_prot(view, vma, &p->spares);
 	if (err) {
-		peerdma_made_end(&view->made);
+		peerdma_object_end(&view->object);
 		return err;
 	}
 	view->areas = 1;

@@ -67,11 +67,11 @@ static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 {
 	const char *separator = "";
 	struct device *of = NULL;
-	struct peerdma_made *made;
+	struct peerdma_object *object;
 	u32 count = 0;
 
-	list_for_each_entry(made, &pin->made, node) {
-		const struct peerdma_map *map = peerdma_map_of(made);
+	list_for_each_entry(object, &pin->objects, node) {
+		const struct peerdma_map *map = peerdma_map_of(object);
 
 		if (!map || !map->live || (late && !map->late))
 			continue;
@@ -93,8 +93,8 @@ static void show_devices(struct seq_file *s, struct peerdma_pin *pin, bool late)
 
 static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 {
-	u32 maps = 0, made_of[CHARGES] = { 0 };
-	struct peerdma_made *made;
+	u32 maps = 0, count[CHARGES] = { 0 };
+	struct peerdma_object *object;
 	phys_addr_t phys = 0;
 	bool memory;
 
@@ -105,9 +105,9 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
-	list_for_each_entry(made, &pin->made, node) {
-		maps += peerdma_map_of(made) && peerdma_map_of(made)->live;
-		made_of[made->ops->charge]++;
+	list_for_each_entry(object, &pin->objects, node) {
+		maps += peerdma_map_of(object) && peerdma_map_of(object)->live;
+		count[object->ops->charge]++;
 	}
 	seq_printf(s, "%u\t%d\t", pin->id, pin->tgid);
 	show_comm(s, pin);
@@ -116,7 +116,7 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	show_flags(s, pin->flags);
 	seq_printf(s, "\t%#llx\t%#llx\t%#llx\t%u\t%u\t%u\t%u\t%#llx\t%u\t", pin->addr,
 		   pin->length, pin->pinned_length, pin->page_shift, maps,
-		   made_of[CHARGE_VIEWS], made_of[CHARGE_EXPORTS], (u64)phys, pin->generation);
+		   count[CHARGE_VIEWS], count[CHARGE_EXPORTS], (u64)phys, pin->generation);
 	if (memory)
 		show_segments(s, pin);
 	seq_putc(s, '\t');

@@ -25,12 +25,12 @@
 #include "devices.h"
 #include "objects/map.h"
 
-static bool is_for(struct peerdma_made *made, const struct device *dev)
+static bool is_for(struct peerdma_object *object, const struct device *dev)
 {
-	const struct peerdma_map *map = peerdma_map_of(made);
+	const struct peerdma_map *map = peerdma_map_of(object);
 
 	/* stale: to be flushed by a revocation that is under way, while the domain exists. */
-	return map && map->pub.dev == dev && (map->program || map->reserved || made->stale);
+	return map && map->pub.dev == dev && (map->program || map->reserved || object->stale);
 }
 
 /*
@@ -39,21 +39,21 @@ static bool is_for(struct peerdma_made *made, const struct device *dev)
  */
 static bool has_mapping(struct peerdma_pin *pin, const struct device *dev)
 {
-	struct peerdma_made *made;
+	struct peerdma_object *object;
 	bool has = false;
 
-	if (list_empty_careful(&pin->made))
+	if (list_empty_careful(&pin->objects))
 		return false;
 	mutex_lock(&pin->lock);
-	list_for_each_entry(made, &pin->made, node)
-		has |= is_for(made, dev);
+	list_for_each_entry(object, &pin->objects, node)
+		has |= is_for(object, dev);
 	mutex_unlock(&pin->lock);
 	return has;
 }
 
 static void take_down(struct peerdma_pin *pin, struct device *dev, bool let_go)
 {
-	struct peerdma_made *made;
+	struct peerdma_object *object;
 
 	/*
 	 * NEW: nothing is mapped.  Acquire: in any other state pin->import, which
@@ -62,13 +62,13 @@ static void take_down(struct peerdma_pin *pin, struct device *dev, bool let_go)
 	if (smp_load_acquire(&pin->state) == PIN_NEW || !has_mapping(pin, dev))
 		return;
 	peerdma_maps_lock(pin, NULL);
-	list_for_each_entry(made, &pin->made, node) {
-		if (!is_for(made, dev))
+	list_for_each_entry(object, &pin->objects, node) {
+		if (!is_for(object, dev))
 			continue;
 		if (let_go)
-			peerdma_made_let_go(made);
-		else if (peerdma_map_of(made)->program)
-			peerdma_made_down(made);
+			peerdma_object_let_go(object);
+		else if (peerdma_map_of(object)->program)
+			peerdma_object_down(object);
 	}
 	peerdma_maps_unlock(pin);
 }

@@ -31,16 +31,16 @@ static void pin_revoked(struct peerdma_pin *pin)
 /* Ends the mappings that programs made of this pin. */
 static void end_maps(struct peerdma_file *file, struct peerdma_pin *pin)
 {
-	struct peerdma_made *made, *next;
+	struct peerdma_object *object, *next;
 
 	peerdma_maps_lock(pin, NULL);
-	list_for_each_entry_safe(made, next, &pin->made, node) {
-		struct peerdma_map *map = peerdma_map_of(made);
+	list_for_each_entry_safe(object, next, &pin->objects, node) {
+		struct peerdma_map *map = peerdma_map_of(object);
 
 		if (!map || !map->handle)
 			continue;
 		xa_erase(&file->maps, map->handle);
-		peerdma_made_end(made);
+		peerdma_object_end(object);
 	}
 	peerdma_maps_unlock(pin);
 }
@@ -49,7 +49,7 @@ static void pin_ended(struct peerdma_pin *pin)
 {
 	struct peerdma_file *file = file_of(pin);
 
-	if (!list_empty_careful(&pin->made))
+	if (!list_empty_careful(&pin->objects))
 		end_maps(file, pin);
 	spin_lock(&file->lock);
 	list_del_init(&pin->event_node);

@@ -102,15 +102,15 @@ EXPORT_SYMBOL_GPL(peerdma_pin_dmabuf);
 
 static bool has_maps(struct peerdma_pin *pin)
 {
-	struct peerdma_made *made;
+	struct peerdma_object *object;
 	bool has = false;
 
-	if (likely(list_empty_careful(&pin->made)))
+	if (likely(list_empty_careful(&pin->objects)))
 		return false;
 	mutex_lock(&pin->lock);
 	/* Those with `gone' set wait for the flush at the end of a revocation. */
-	list_for_each_entry(made, &pin->made, node)
-		has |= peerdma_map_of(made) && !made->gone;
+	list_for_each_entry(object, &pin->objects, node)
+		has |= peerdma_map_of(object) && !object->gone;
 	mutex_unlock(&pin->lock);
 	return has;
 }
@@ -130,7 +130,7 @@ void peerdma_unpin(struct peerdma_pin *pin)
 EXPORT_SYMBOL_GPL(peerdma_unpin);
 
 static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
-				      const struct peerdma_made_ops *ops)
+				      const struct peerdma_object_ops *ops)
 {
 	struct peerdma_map *map = peerdma_map_make(pin, dev, dir, ops);
 
@@ -176,7 +176,7 @@ void peerdma_unmap(struct peerdma_mapping *mapping)
 	 */
 	kref_get(&pin->ref);
 	peerdma_maps_lock(pin, NULL);
-	peerdma_made_end(&map->made);
+	peerdma_object_end(&map->object);
 	peerdma_maps_unlock(pin);
 	peerdma_pin_put(pin);
 }

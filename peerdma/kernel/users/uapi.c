@@ -284,7 +284,7 @@ static int call_query(const struct call *c)
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err || err == -ESTALE) {
-		struct peerdma_made *made;
+		struct peerdma_object *object;
 
 		a.state = err ? PEERDMA_STATE_REVOKED : PEERDMA_STATE_LIVE;
 		a.flags = pin->flags;
@@ -295,10 +295,10 @@ static int call_query(const struct call *c)
 		a.mappings = 0;
 		a.cpu_views = 0;
 		a.exports = 0;
-		list_for_each_entry(made, &pin->made, node) {
-			a.mappings += peerdma_map_of(made) && peerdma_map_of(made)->live;
-			a.cpu_views += made->ops->charge == CHARGE_VIEWS;
-			a.exports += made->ops->charge == CHARGE_EXPORTS;
+		list_for_each_entry(object, &pin->objects, node) {
+			a.mappings += peerdma_map_of(object) && peerdma_map_of(object)->live;
+			a.cpu_views += object->ops->charge == CHARGE_VIEWS;
+			a.exports += object->ops->charge == CHARGE_EXPORTS;
 		}
 		memset(a.provider, 0, sizeof(a.provider));
 		strscpy(a.provider, pin->provider->name, sizeof(a.provider));
@@ -353,7 +353,7 @@ static int name_map(struct map_call *m, u32 space)
 	else
 		copy_segments(m);
 	if (err || m->count > space) {
-		peerdma_made_end(&map->made);
+		peerdma_object_end(&map->object);
 		m->map = NULL;
 	} else {
 		map->handle = m->handle;
@@ -373,7 +373,7 @@ static int name_or_end(struct map_call *m, u32 space)
 	if (!err)
 		return name_map(m, space);
 	peerdma_maps_lock(m->pin, NULL);
-	peerdma_made_end(&m->map->made);
+	peerdma_object_end(&m->map->object);
 	peerdma_maps_unlock(m->pin);
 	m->map = NULL;
 	return err;
@@ -388,7 +388,7 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	xa_lock(&file->maps);
 	map = xa_load(&file->maps, handle);
 	if (map) {
-		pin = map->made.pin;
+		pin = map->object.pin;
 		kref_get(&pin->ref);
 	}
 	xa_unlock(&file->maps);
@@ -398,7 +398,7 @@ static int unmap(struct peerdma_file *file, u32 handle)
 	/* Look again, since the lock was not held; handles are not reused. */
 	if (xa_load(&file->maps, handle) == map) {
 		xa_erase(&file->maps, handle);
-		peerdma_made_end(&map->made);
+		peerdma_object_end(&map->object);
 		err = 0;
 	}
 	peerdma_maps_unlock(pin);

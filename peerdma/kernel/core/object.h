@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* made.h - what is made from a pin: mappings, CPU views, dma-bufs. */
-#ifndef PEERDMA_MADE_H
-#define PEERDMA_MADE_H
+/* object.h - what is made from a pin: mappings, CPU views, dma-bufs. */
+#ifndef PEERDMA_OBJECT_H
+#define PEERDMA_OBJECT_H
 
 #include "pin_table.h"
 
@@ -32,27 +32,27 @@ static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
  * Charges a new object to the account and enters it in the pin's list, or refuses it
  * (-EDQUOT). pin->lock held, the pin usable.  The list has the first reference.
  */
-int peerdma_made_enter(struct peerdma_made *made, struct peerdma_pin *pin,
-		       const struct peerdma_made_ops *ops, struct peerdma_account *account);
+int peerdma_object_enter(struct peerdma_object *object, struct peerdma_pin *pin,
+			 const struct peerdma_object_ops *ops, struct peerdma_account *account);
 /*
  * The maker of the object ends it: takes it down and frees it.  When this returns, no
  * device reaches the memory through it; if the pin is ending, that holds when the pin's end
  * returns. pin->lock held.
  */
-void peerdma_made_end(struct peerdma_made *made);
-void peerdma_made_put(struct peerdma_made *made);
+void peerdma_object_end(struct peerdma_object *object);
+void peerdma_object_put(struct peerdma_object *object);
 /*
  * For `down': records that this device's addresses are unmapped, but the IOMMU may cache
  * them until the flush.
  */
-void peerdma_made_stale(struct peerdma_made *made, struct device *dev);
+void peerdma_object_stale(struct peerdma_object *object, struct device *dev);
 /* Takes an object down, or lets go of it, before its end, and flushes. pin->lock held. */
-void peerdma_made_down(struct peerdma_made *made);
-void peerdma_made_let_go(struct peerdma_made *made);
+void peerdma_object_down(struct peerdma_object *object);
+void peerdma_object_let_go(struct peerdma_object *object);
 
 /* For the pin's end: stops all objects, then waits for all of them.  No lock held. */
-void peerdma_made_stop_all(struct peerdma_pin *pin, bool taken);
+void peerdma_object_stop_all(struct peerdma_pin *pin, bool taken);
 /* Takes all objects down, flushes, and frees those that their makers have ended. pin->lock held. */
-void peerdma_made_down_all(struct peerdma_pin *pin);
+void peerdma_object_down_all(struct peerdma_pin *pin);
 
 #endif
