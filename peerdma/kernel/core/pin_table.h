@@ -118,7 +118,7 @@ struct peerdma_map {
 	bool resource;			/* segs are those of peerdma_map_resource() */
 	u32 reserved;			/* reserve.c: number of segs that are kept, not translated */
 	struct iommu_domain *domain;	/* ... and the domain that they are of */
-	bool lent;			/* export.c: an importer must unmap it at the pin's end */
+	bool outstanding;		/* export.c: an importer must unmap it at the pin's end */
 	bool late;			/* export.c: the importer did not unmap it in time */
 	struct attached *attached;	/* export.c */
 	void *priv;			/* the provider's */

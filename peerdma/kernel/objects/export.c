@@ -199,7 +199,7 @@ static const struct peerdma_object_ops importer_ops = {
 	.free = peerdma_map_free,
 };
 
-static void lend(struct dma_buf_attachment *attach, struct peerdma_map *map)
+static void count_map(struct dma_buf_attachment *attach, struct peerdma_map *map)
 {
 	struct attached *a = attach->priv;
 	struct peerdma_export *ex = a->ex;
@@ -215,8 +215,8 @@ static void lend(struct dma_buf_attachment *attach, struct peerdma_map *map)
 	a->hold |= insisted;
 	a->unmapped = false;
 	map->attached = a;
-	map->lent = !a->hold;
-	ex->lent += map->lent;
+	map->outstanding = !a->hold;
+	ex->outstanding += map->outstanding;
 	ex->mapped = true;
 	ex->untranslated |= !peerdma_translated(attach->dev);
 }
@@ -249,7 +249,7 @@ static struct sg_table *export_map(struct dma_buf_attachment *attach,
 		map = err ? ERR_PTR(err) : try_map(attach, dir);
 	}
 	if (!IS_ERR(map))
-		lend(attach, map);
+		count_map(attach, map);
 	mutex_unlock(&pin->lock);
 	return IS_ERR(map) ? ERR_CAST(map) : &map->pub.sgt;
 }
@@ -373,9 +373,9 @@ static void export_stop(struct peerdma_object *object)
 	 * Importers are notified once, but may be waited for twice: at the unpin, then when
 	 * the memory is taken back.
 	 */
-	if (ex->told)
+	if (ex->notified)
 		return;
-	ex->told = true;
+	ex->notified = true;
 	ex->deadline = jiffies + peerdma_importers_timeout();
 	/* An importer's callback may take any time; meanwhile `overdue' reports late importers. */
 	peerdma_overdue_begin(&overdue, ex);

@@ -39,43 +39,43 @@ unsigned long peerdma_importers_timeout(void)
 	return msecs_to_jiffies(READ_ONCE(timeout_ms));
 }
 
-static void unlend(struct peerdma_map *map)
+static void map_returned(struct peerdma_map *map)
 {
 	struct peerdma_export *ex;
 
-	if (!map->lent)
+	if (!map->outstanding)
 		return;
 	ex = map->attached->ex;
-	map->lent = false;
+	map->outstanding = false;
 	/* Release: a thread that sees zero also sees all unmapped. */
-	smp_store_release(&ex->lent, ex->lent - 1);
+	smp_store_release(&ex->outstanding, ex->outstanding - 1);
 	wake_up_all(&returned);
 }
 
 void peerdma_importer_down(struct peerdma_map *map)
 {
 	if (peerdma_map_down(map))
-		unlend(map);
+		map_returned(map);
 }
 
 void peerdma_importer_let_go(struct peerdma_map *map)
 {
 	if (peerdma_map_let_go(map))
-		unlend(map);
+		map_returned(map);
 }
 
 static bool all_returned(const struct peerdma_export *ex)
 {
 	/* Acquire: this thread sees all unmapped. */
-	return !smp_load_acquire(&ex->lent);
+	return !smp_load_acquire(&ex->outstanding);
 }
 
 /* Returns the mapping if an importer of this export has it and must unmap it, else NULL. */
-static struct peerdma_map *lent_map(const struct peerdma_export *ex, struct peerdma_object *object)
+static struct peerdma_map *outstanding_map(const struct peerdma_export *ex, struct peerdma_object *object)
 {
 	struct peerdma_map *map = peerdma_map_of(object);
 
-	return map && map->lent && map->attached->ex == ex ? map : NULL;
+	return map && map->outstanding && map->attached->ex == ex ? map : NULL;
 }
 
 /* ---- late importers ---- */
@@ -88,7 +88,7 @@ static void name_late(struct peerdma_export *ex)
 
 	mutex_lock(&pin->lock);
 	list_for_each_entry(object, &pin->objects, node) {
-		map = lent_map(ex, object);
+		map = outstanding_map(ex, object);
 		if (!map || map->late)
 			continue;
 		map->late = true;
@@ -131,7 +131,7 @@ static void keep(struct peerdma_export *ex)
 
 	mutex_lock(&pin->lock);
 	list_for_each_entry(object, &pin->objects, node) {
-		map = lent_map(ex, object);
+		map = outstanding_map(ex, object);
 		if (!map || map->attached->hold)
 			continue;
 		map->attached->hold = true;
@@ -168,7 +168,7 @@ static bool cut_off_all(struct peerdma_export *ex)
 
 	mutex_lock(&pin->lock);
 	list_for_each_entry(object, &pin->objects, node) {
-		map = lent_map(ex, object);
+		map = outstanding_map(ex, object);
 		if (map && !cut_off(map))
 			all = false;
 	}

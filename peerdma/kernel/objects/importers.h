@@ -18,9 +18,9 @@ struct peerdma_export {
 	u64 offset;
 	struct dma_resv resv;		/* outlives the dma_buf, so that revoking may lock it */
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
-	bool told;			/* importers were asked to unmap; no lock: ending thread */
+	bool notified;			/* importers were asked to unmap; no lock: ending thread */
 	unsigned long deadline;		/* jiffies: by when importers must have unmapped */
-	u32 lent;			/* pin->lock to write: number of maps with `lent' set */
+	u32 outstanding;		/* pin->lock to write: number of maps with `outstanding' set */
 	bool mapped;			/* pin->lock: it was mapped at least once */
 	bool untranslated;		/* pin->lock: ... for a device without IOMMU translation */
 };
