@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* generations.c - the generations and handles of one open file's pins; generations.h explains them. */
+/* generations.c - the generations and handles of one open file's pins. */
 #include <linux/err.h>
 #include <linux/math.h>
 #include <linux/mm.h>

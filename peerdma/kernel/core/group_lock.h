@@ -88,7 +88,8 @@ static inline void peerdma_group_enter(struct peerdma_group_lock *lock, enum pee
 }
 
 /* The same, or -EINTR: this process was killed while it waited. */
-static inline int peerdma_group_enter_killable(struct peerdma_group_lock *lock, enum peerdma_group kind)
+static inline int peerdma_group_enter_killable(struct peerdma_group_lock *lock,
+					       enum peerdma_group kind)
 {
 	int state, err = 0;
 

@@ -10,7 +10,8 @@
 static bool changed(struct mmu_interval_notifier *interval,
 		    const struct mmu_notifier_range *range, unsigned long seq)
 {
-	struct peerdma_host_notifier *notifier = container_of(interval, struct peerdma_host_notifier, interval);
+	struct peerdma_host_notifier *notifier =
+		container_of(interval, struct peerdma_host_notifier, interval);
 
 	mmu_interval_set_seq(interval, seq);
 	switch (range->event) {

@@ -2,9 +2,9 @@
 /*
  * host_notifier.h - does a process still map the host memory that it pinned?
  *
- * The pages of a pin of host memory stay in place, even if the mapping that they were found through is
- * removed.  But a registration cache must know when the address begins to refer to other
- * memory.  So the pin's generation ends when part of the range is unmapped, moved or given
+ * The pages of a pin of host memory stay in place, even if the mapping that they were found
+ * through is removed.  But a registration cache must know when the address begins to refer to
+ * other memory.  So the pin's generation ends when part of the range is unmapped, moved or given
  * other pages.  The pin and all that was made from it live on until they are ended.  For
  * memory that is revoked then (tegra/), `gone' is called instead.  The functions are exported
  * to providers under an older name, watch.
@@ -30,8 +30,8 @@ struct peerdma_host_notifier {
 };
 
 /*
- * `gone' is set before. begin: watches the pin's range in the current process; called before its pages are looked
- * up, so that no change is missed. end: waits for a change that is being handled.  Both may
+ * `gone' is set before. begin: watches the pin's range in the current process; called before
+ * its pages are looked up, so that no change is missed. end: waits for a change that is being handled.  Both may
  * sleep, and are called without mmap_lock.
  */
 int peerdma_watch_begin(struct peerdma_host_notifier *notifier, struct peerdma_pin *pin);
@@ -46,7 +46,8 @@ void peerdma_watch_end(struct peerdma_host_notifier *notifier);
 
 struct peerdma_host_notifier {};
 
-static inline int peerdma_watch_begin(struct peerdma_host_notifier *notifier, struct peerdma_pin *pin)
+static inline int peerdma_watch_begin(struct peerdma_host_notifier *notifier,
+				      struct peerdma_pin *pin)
 {
 	return 0;
 }

@@ -158,7 +158,7 @@ struct peerdma_owner {
 	const struct peerdma_owner_ops *ops;
 	/* For owners whose pins user space knows by handle; names_lock of pin_table.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
-	struct peerdma_generations *generations;	/* NULL: pins have no slots, and are on no list */
+	struct peerdma_generations *generations; /* NULL: its pins have no slots, and are on no list */
 	struct inode *views;		/* of its pins: view.c; NULL: they have none */
 };
 

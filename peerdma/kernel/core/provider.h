@@ -59,8 +59,8 @@ struct peerdma_provider {
 
 	/*
 	 * The second half of `get', for what needs memory that is charged: `get' allocates
-	 * none, since other users wait for the group lock.  No lock held.  The memory may be revoked
-	 * before and during this call: what belongs to the provider is read with pin->lock
+	 * none, since other users wait for the group lock.  No lock held.  The memory may be
+	 * revoked before and during this call: what belongs to the provider is read with pin->lock
 	 * held, and only if pin->revoked is false.  If it fails, `put' is called.  NULL:
 	 * nothing to do.
 	 */

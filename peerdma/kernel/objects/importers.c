@@ -71,7 +71,8 @@ static bool all_returned(const struct peerdma_export *ex)
 }
 
 /* Returns the mapping if an importer of this export has it and must unmap it, else NULL. */
-static struct peerdma_map *outstanding_map(const struct peerdma_export *ex, struct peerdma_object *object)
+static struct peerdma_map *outstanding_map(const struct peerdma_export *ex,
+					   struct peerdma_object *object)
 {
 	struct peerdma_map *map = peerdma_map_of(object);
 

@@ -175,7 +175,7 @@ static int amd_get(struct peerdma_pin *pin)
 		return -ENXIO;
 	if (!page_size_understood(pin))
 		return -EOPNOTSUPP;
-	/* Not charged, as the pin itself is not: a charge would keep others out of the group lock. */
+	/* Not charged, as the pin itself is not: others wait for the group lock. */
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return -ENOMEM;

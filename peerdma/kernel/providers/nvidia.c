@@ -169,8 +169,8 @@ static void strays_exit(void)
 }
 
 /*
- * Called inside the group lock, so the record is not charged to the process's cgroup (charge.h): the
- * limit on pins bounds their number.
+ * Called inside the group lock, so the record is not charged to the process's cgroup
+ * (charge.h): the limit on pins bounds their number.
  */
 static void stray_add(const struct peerdma_pin *pin, unsigned long until)
 {

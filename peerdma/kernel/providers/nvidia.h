@@ -7,8 +7,8 @@
 
 /*
  * Asks the GPU's driver, once for each pair of GPU and device, whether it would map the
- * GPU's memory for the device.  No lock held, inside the provider's group lock, which keeps puts
- * out. 0: it would, or cannot be asked and the kernel's rules decide in
+ * GPU's memory for the device.  No other lock held than the provider's group lock, which keeps
+ * puts out. 0: it would, or cannot be asked and the kernel's rules decide in
  * peerdma_map_resource(); -EOPNOTSUPP: it refuses; -ENODEV: @dev was removed; -ENOMEM.
  */
 int peerdma_nvidia_reach(struct peerdma_pin *pin, struct device *dev);
