@@ -99,62 +99,6 @@ static int call_info(const struct call *c)
 	return err ?: GIVE(c, &a);
 }
 
-/*
- * PIN and UNPIN are the hot paths: if the struct has our size, only the input fields are
- * read and only the output fields are written.
- */
-static int fetch_pin(const struct call *c, struct peerdma_pin *pin)
-{
-	struct peerdma_pin_args __user *u = c->arg;
-	struct peerdma_pin_args a;
-	u32 reserved;
-	int err;
-
-	if (unlikely(c->size != sizeof(a))) {
-		err = FETCH(c, &a, pinned_length);
-		if (err)
-			return err;
-		pin->flags = a.flags;
-		pin->addr = a.addr;
-		pin->length = a.length;
-		pin->token = a.p2p_token;
-		pin->va_space = a.va_space_token;
-		return a.reserved ? -EINVAL : 0;
-	}
-	if (!user_read_access_begin(u, sizeof(*u)))
-		return -EFAULT;
-	unsafe_get_user(pin->flags, &u->flags, fault);
-	unsafe_get_user(pin->addr, &u->addr, fault);
-	unsafe_get_user(pin->length, &u->length, fault);
-	unsafe_get_user(pin->token, &u->p2p_token, fault);
-	unsafe_get_user(pin->va_space, &u->va_space_token, fault);
-	unsafe_get_user(reserved, &u->reserved, fault);
-	user_read_access_end();
-	return reserved ? -EINVAL : 0;
-fault:
-	user_read_access_end();
-	return -EFAULT;
-}
-
-static int give_pin(const struct call *c, const struct peerdma_pin *pin)
-{
-	struct peerdma_pin_args __user *u = c->arg;
-
-	if (!user_write_access_begin(u, sizeof(*u)))
-		return -EFAULT;
-	unsafe_put_user(pin->handle, &u->handle, fault);
-	unsafe_put_user(pin->page_shift, &u->page_shift, fault);
-	unsafe_put_user(peerdma_slot_index(pin->handle), &u->slot, fault);
-	unsafe_put_user(pin->generation, &u->generation, fault);
-	unsafe_put_user(pin->addr - pin->start, &u->offset, fault);
-	unsafe_put_user(pin->pinned_length, &u->pinned_length, fault);
-	user_write_access_end();
-	return 0;
-fault:
-	user_write_access_end();
-	return -EFAULT;
-}
-
 static struct peerdma_pin *new_pin(struct peerdma_file *file)
 {
 	struct peerdma_pin *pin = peerdma_pin_new(&file->owner);
@@ -170,32 +114,47 @@ static void drop(struct peerdma_pin *pin)
 	peerdma_pin_put(pin);
 }
 
-static void publish(struct peerdma_pin *pin)
+/* The last step of a call that pins: err is what the copy of its results to user space returned. */
+static int publish_or_end(struct peerdma_pin *pin, int err)
 {
-	/* Release: from here on another thread may find the pin, and end it. */
-	smp_store_release(&pin->slot->pin, pin);
+	if (err)
+		peerdma_pin_end(pin, false);
+	else
+		/* Release: from here on another thread may find the pin, and end it. */
+		smp_store_release(&pin->slot->pin, pin);
+	return err;
 }
 
 static int call_pin(const struct call *c)
 {
-	struct peerdma_pin *pin = new_pin(c->file);
-	int err;
+	struct peerdma_pin_args a;
+	struct peerdma_pin *pin;
+	int err = FETCH(c, &a, pinned_length);
 
+	if (err)
+		return err;
+	if (a.reserved)
+		return -EINVAL;
+	pin = new_pin(c->file);
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
-	err = fetch_pin(c, pin);
-	if (!err)
-		err = peerdma_pin_start(pin);
+	pin->flags = a.flags;
+	pin->addr = a.addr;
+	pin->length = a.length;
+	pin->token = a.p2p_token;
+	pin->va_space = a.va_space_token;
+	err = peerdma_pin_start(pin);
 	if (err) {
 		drop(pin);
 		return err;
 	}
-	err = give_pin(c, pin);
-	if (err)
-		peerdma_pin_end(pin, false);
-	else
-		publish(pin);
-	return err;
+	a.handle = pin->handle;
+	a.page_shift = pin->page_shift;
+	a.slot = peerdma_slot_index(pin->handle);
+	a.generation = pin->generation;
+	a.offset = pin->addr - pin->start;
+	a.pinned_length = pin->pinned_length;
+	return publish_or_end(pin, GIVE(c, &a));
 }
 
 static int call_pin_dmabuf(const struct call *c)
@@ -233,36 +192,18 @@ static int call_pin_dmabuf(const struct call *c)
 	a.length = pin->length;
 	a.page_offset = pin->addr - pin->start;
 	a.pinned_length = pin->pinned_length;
-	err = GIVE(c, &a);
-	if (!err)
-		publish(pin);
-	else
-		peerdma_pin_end(pin, false);
-	return err;
-}
-
-static int fetch_handle(const struct call *c, u32 *handle)
-{
-	struct peerdma_handle_args a;
-	int err;
-
-	if (likely(c->size == sizeof(a)))
-		return get_user(*handle, &((struct peerdma_handle_args __user *)c->arg)->handle);
-	err = FETCH(c, &a, handle);
-	if (!err)
-		*handle = a.handle;
-	return err;
+	return publish_or_end(pin, GIVE(c, &a));
 }
 
 static int call_unpin(const struct call *c)
 {
+	struct peerdma_handle_args a;
 	struct peerdma_pin *pin;
-	u32 handle;
-	int err = fetch_handle(c, &handle);
+	int err = FETCH(c, &a, handle);
 
 	if (err)
 		return err;
-	pin = find(c, handle);
+	pin = find(c, a.handle);
 	if (IS_ERR(pin))
 		return PTR_ERR(pin);
 	err = peerdma_pin_end(pin, true);
@@ -534,9 +475,9 @@ static int call_map(const struct call *c)
 
 static int call_unmap(const struct call *c)
 {
-	u32 handle;
+	struct peerdma_handle_args a;
 
-	return fetch_handle(c, &handle) ?: unmap(c->file, handle);
+	return FETCH(c, &a, handle) ?: unmap(c->file, a.handle);
 }
 
 /* offset and length both 0: the whole pin. */
