@@ -9,6 +9,7 @@
  * contain it.  So a page has at most one reservation for each size.
  */
 #include <linux/io.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
@@ -19,7 +20,7 @@
 struct peerdma_block {
 	union {
 		struct rb_node node;		/* in the tree */
-		struct peerdma_block *next;	/* in a list of spares */
+		struct hlist_node spare;	/* in a list of spares */
 	};
 	/*
 	 * Twice the number of the first page, plus the number of pages: the middle, counted in
@@ -61,6 +62,21 @@ static u64 pages_at(u64 pfn, u64 end)
 
 /* ---- spares ---- */
 
+static struct peerdma_block *take(struct peerdma_spare_blocks *spares)
+{
+	struct peerdma_block *block = hlist_entry(spares->list.first, struct peerdma_block, spare);
+
+	hlist_del(&block->spare);
+	spares->count--;
+	return block;
+}
+
+static void give(struct peerdma_spare_blocks *spares, struct peerdma_block *block)
+{
+	hlist_add_head(&block->spare, &spares->list);
+	spares->count++;
+}
+
 u32 peerdma_memtype_blocks(phys_addr_t phys, u64 length)
 {
 	u64 pfn = phys >> PAGE_SHIFT, end = (phys + length) >> PAGE_SHIFT;
@@ -79,33 +95,15 @@ int peerdma_memtype_fill(struct peerdma_spare_blocks *spares, u32 count)
 		block = peerdma_zalloc(sizeof(*block));
 		if (!block)
 			return -ENOMEM;
-		block->next = spares->first;
-		spares->first = block;
-		spares->count++;
+		give(spares, block);
 		cond_resched();
 	}
 	return 0;
 }
 
-static struct peerdma_block *take(struct peerdma_spare_blocks *spares)
-{
-	struct peerdma_block *block = spares->first;
-
-	spares->first = block->next;
-	spares->count--;
-	return block;
-}
-
-static void give(struct peerdma_spare_blocks *spares, struct peerdma_block *block)
-{
-	block->next = spares->first;
-	spares->first = block;
-	spares->count++;
-}
-
 void peerdma_memtype_drop(struct peerdma_spare_blocks *spares)
 {
-	while (spares->first)
+	while (!hlist_empty(&spares->list))
 		kfree(take(spares));
 }
 
@@ -122,7 +120,7 @@ static int get(u64 pfn, u64 pages, struct peerdma_spare_blocks *spares)
 		block->users++;
 		return 0;
 	}
-	if (WARN_ON_ONCE(!spares->first))
+	if (WARN_ON_ONCE(hlist_empty(&spares->list)))
 		return -ENOMEM;
 	block = take(spares);
 	err = arch_io_reserve_memtype_wc(pfn << PAGE_SHIFT, pages << PAGE_SHIFT);

@@ -14,10 +14,8 @@
 
 #include <linux/types.h>
 
-struct peerdma_block;
-
 struct peerdma_spare_blocks {
-	struct peerdma_block *first;
+	struct hlist_head list;		/* of struct peerdma_block */
 	u32 count;
 };
 
