@@ -25,6 +25,7 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/uaccess.h>
 #include "../include/softgpu_uapi.h"
 #include "compat.h"
 #include "dmabuf.h"
