@@ -15,6 +15,7 @@
 #include "compat.h"
 #include "object.h"
 #include "path.h"
+#include "pin_table.h"
 
 /* ---- one ---- */
 

@@ -3,30 +3,58 @@
 #ifndef PEERDMA_OBJECT_H
 #define PEERDMA_OBJECT_H
 
-#include "pin_table.h"
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/types.h>
+
+#include "account.h"
+
+struct device;
+struct peerdma_object;
+struct peerdma_pin;
 
 /*
- * Takes the provider's lock, if it needs one, and pin->lock, around every call that makes
- * or unmakes a mapping.  The pin must not be NEW. room: that of a mapping that is to be made
- * (peerdma_map_prepare()), or NULL.  Returns 0, or a negative errno if the pin cannot be
- * mapped: then nothing is locked.  Never fails if room is NULL.
+ * Operations of one object made from a pin through which its memory can be reached: a
+ * mapping, a CPU view or a dma-buf.  When the pin ends, first all its objects are stopped,
+ * then all are waited for, then all are taken down.  Then one flush for each IOMMU domain
+ * makes devices lose the addresses that the IOMMU still caches.
  */
-static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct peerdma_room *room)
-{
-	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
-	if (unlikely(pin->import))
-		return pin->import->lock(pin, room);
-	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
-	return 0;
-}
+struct peerdma_object_ops {
+	enum peerdma_charge charge;
+	bool runs_only;			/* of a mapping: without an sg_table */
+	/*
+	 * Both: no lock held.  The pin is no longer LIVE, and no new object is made from
+	 * it. stop: begin to release the memory. settle: wait until it is released. taken:
+	 * the memory may be used for something else as soon as the pin's end returns, so
+	 * users that are late must be cut off.  NULL for both: there is nothing to wait
+	 * for.
+	 */
+	void (*stop)(struct peerdma_object *object);
+	void (*settle)(struct peerdma_object *object, bool taken);
+	/*
+	 * pin->lock held.  Cannot fail.  May be called again when nothing is left to do.
+	 * NULL: stop was enough.
+	 */
+	void (*down)(struct peerdma_object *object);
+	/*
+	 * As `down', and gives back what that has kept for the maker: the maker ends the
+	 * object, or loses the device.  NULL: `down' keeps nothing.
+	 */
+	void (*let_go)(struct peerdma_object *object);
+	void (*free)(struct peerdma_object *object);
+};
 
-static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
-{
-	if (unlikely(pin->import))
-		pin->import->unlock(pin);
-	else
-		mutex_unlock(&pin->lock);
-}
+struct peerdma_object {
+	struct peerdma_pin *pin;	/* a reference */
+	struct peerdma_account *account;	/* of the user who made it */
+	const struct peerdma_object_ops *ops;
+	struct kref ref;		/* the list has one of them */
+	struct list_head node;		/* pin->lock: pin->objects */
+	struct device *stale;		/* IOMMU not flushed yet for this device; a reference */
+	struct list_head tables;	/* page tables of the IOMMU, which the flush frees */
+	u32 pass;			/* number of the last pass that visited it */
+	bool gone;			/* its maker has ended it; the pin's end frees it */
+};
 
 /*
  * Charges a new object to the account and enters it in the pin's list, or refuses it

@@ -77,6 +77,29 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked);
 /* Gives up one hold of the memory; no lock held. */
 void peerdma_pin_drop_hold(struct peerdma_pin *pin);
 
+/*
+ * Takes the provider's lock, if it needs one, and pin->lock, around every call that makes
+ * or unmakes a mapping.  The pin must not be NEW. room: that of a mapping that is to be made
+ * (peerdma_map_prepare()), or NULL.  Returns 0, or a negative errno if the pin cannot be
+ * mapped: then nothing is locked.  Never fails if room is NULL.
+ */
+static inline int peerdma_maps_lock(struct peerdma_pin *pin, struct peerdma_room *room)
+{
+	lockdep_assert(READ_ONCE(pin->state) != PIN_NEW);
+	if (unlikely(pin->import))
+		return pin->import->lock(pin, room);
+	mutex_lock_nested(&pin->lock, peerdma_pin_revocable(pin) ? 0 : PIN_LOCK_LASTING);
+	return 0;
+}
+
+static inline void peerdma_maps_unlock(struct peerdma_pin *pin)
+{
+	if (unlikely(pin->import))
+		pin->import->unlock(pin);
+	else
+		mutex_unlock(&pin->lock);
+}
+
 /* ---- provider.c ---- */
 
 /*

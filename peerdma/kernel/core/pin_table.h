@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * pin_table.h - struct peerdma_pin, the objects made from a pin, and look-up of pins by
+ * pin_table.h - struct peerdma_pin with its mapping and its owner, and look-up of pins by
  * handle, id or cookie. pin.h has the states of a pin and the lock order.
  */
 #ifndef PEERDMA_PIN_TABLE_H
@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 
 #include "account.h"
+#include "object.h"
 #include "peerdma_ioctl.h"
 #include "peerdma_kapi.h"
 #include "provider.h"
@@ -48,54 +49,10 @@ enum peerdma_state {
 	PIN_ENDED,
 };
 
-struct peerdma_object;
 struct peerdma_pin;
 struct peerdma_room;
 struct peerdma_slot;
 struct peerdma_generations;
-
-/*
- * Operations of one object made from a pin through which its memory can be reached: a
- * mapping, a CPU view or a dma-buf.  When the pin ends, first all its objects are stopped,
- * then all are waited for, then all are taken down.  Then one flush for each IOMMU domain
- * makes devices lose the addresses that the IOMMU still caches.
- */
-struct peerdma_object_ops {
-	enum peerdma_charge charge;
-	bool runs_only;			/* of a mapping: without an sg_table */
-	/*
-	 * Both: no lock held.  The pin is no longer LIVE, and no new object is made from
-	 * it. stop: begin to release the memory. settle: wait until it is released. taken:
-	 * the memory may be used for something else as soon as the pin's end returns, so
-	 * users that are late must be cut off.  NULL for both: there is nothing to wait
-	 * for.
-	 */
-	void (*stop)(struct peerdma_object *object);
-	void (*settle)(struct peerdma_object *object, bool taken);
-	/*
-	 * pin->lock held.  Cannot fail.  May be called again when nothing is left to do.
-	 * NULL: stop was enough.
-	 */
-	void (*down)(struct peerdma_object *object);
-	/*
-	 * As `down', and gives back what that has kept for the maker: the maker ends the
-	 * object, or loses the device.  NULL: `down' keeps nothing.
-	 */
-	void (*let_go)(struct peerdma_object *object);
-	void (*free)(struct peerdma_object *object);
-};
-
-struct peerdma_object {
-	struct peerdma_pin *pin;	/* a reference */
-	struct peerdma_account *account;	/* of the user who made it */
-	const struct peerdma_object_ops *ops;
-	struct kref ref;		/* the list has one of them */
-	struct list_head node;		/* pin->lock: pin->objects */
-	struct device *stale;		/* IOMMU not flushed yet for this device; a reference */
-	struct list_head tables;	/* page tables of the IOMMU, which the flush frees */
-	u32 pass;			/* number of the last pass that visited it */
-	bool gone;			/* its maker has ended it; the pin's end frees it */
-};
 
 struct attached;
 struct iommu_domain;
@@ -185,7 +142,10 @@ struct peerdma_pin {
 	pid_t tgid;			/* of the process that pinned, in the first namespace */
 	char comm[TASK_COMM_LEN];
 
-	void *priv;			/* the provider's */
+	union {
+		void *priv;		/* the provider's */
+		struct peerdma_pin *next_spare;	/* pin_table.c: of a pin without references */
+	};
 	const struct peerdma_import_ops *import;	/* of an imported dma-buf; else NULL */
 
 	struct peerdma_owner *owner;	/* names_lock; NULL once the pin has left it */
