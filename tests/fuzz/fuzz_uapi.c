@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The calls of /dev/peerdma as a program makes them: any number, any struct, at an address
- * that may end or vanish.  uapi.c is compiled over kernel.h; behind it stands a bridge that
- * makes pins, mappings and dma-bufs of nothing and counts them.
+ * that may end or vanish.  uapi.c and device_map.c are compiled over kernel.h; behind them
+ * stands a bridge that makes pins, mappings and dma-bufs of nothing and counts them.
  *
  * What fails leaves nothing behind; nothing is written beyond the caller's struct; and
  * what was taken hold of is let go.
@@ -69,6 +69,7 @@ static inline int peerdma_xa_reserve_cyclic(struct xarray *x, u32 *id, u32 *next
 	return 0;
 }
 
+#include "../../peerdma/kernel/users/device_map.c"
 #include "../../peerdma/kernel/users/uapi.c"
 
 #define MEMORY	4096u

@@ -14,7 +14,7 @@
  * around every call that makes or unmakes a mapping: struct peerdma_import_ops.  The
  * exporter maps before pin->lock is taken, since it may move memory to map it, and notify
  * us of that.  Attaching is done without any lock, also without that of the device that a
- * program maps for (uapi.c): attaching allocates, here and in the exporter.
+ * program maps for (device_map.c): attaching allocates, here and in the exporter.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>

@@ -13,7 +13,7 @@
  * is gone, or the device is, all reserved addresses are given back, whose mapping it was: the
  * domain that they belong to may end with the device.
  *
- * Locks: programs' mappings are made under device_lock (map_device() in uapi.c).  When a
+ * Locks: programs' mappings are made under device_lock (device_map.c).  When a
  * driver is unbound, the driver core calls us with that lock held.  When a device is
  * removed, it calls us without the lock, after the device has left the bus: a thread that
  * takes the lock after us does not find the device there.
