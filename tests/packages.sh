@@ -58,7 +58,7 @@ has peerdma-tools /usr/bin/peerdma /usr/bin/fpga-copy /usr/share/bash-completion
 for page in "$top"/docs/man/*.1.scd; do
 	has peerdma-tools "/usr/share/man/man1/$(basename "$page" .scd).gz"
 done
-has peerdma-dkms "$src/dkms.conf" "$src/peerdma/kernel/main.c" '(/usr)?/lib/udev/rules.d/.*peerdma.*' '/usr/lib/sysusers.d/.*' \
+has peerdma-dkms "$src/dkms.conf" "$src/peerdma/kernel/module.c" '(/usr)?/lib/udev/rules.d/.*peerdma.*' '/usr/lib/sysusers.d/.*' \
 	/usr/lib/modules-load.d/peerdma.conf
 has softgpu-dkms "/usr/src/softgpu-$version/dkms.conf" "/usr/src/softgpu-$version/softgpu/kernel/pci.c"
 has libsoftgpu "$lib/softgpu/libcuda.so.1" "$lib/softgpu/libhsa-runtime64.so.1"

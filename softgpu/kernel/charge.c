@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* charge.c - charged memory without waiting for the cgroup; charge.h says why. */
-#include <linux/atomic.h>
+#include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
+#include <linux/spinlock.h>
 #include "charge.h"
 
 #define TRIES_MAX	4
 /* Room for one call: more than the core allocates in any but the largest. */
 #define ROOM_FIRST	SZ_64K
 
-/* Allocations that failed at the limit of a cgroup. */
-static atomic_t refused;
+/* Of calls that are under way, by caller. */
+static DEFINE_HASHTABLE(rooms, 6);
+static DEFINE_SPINLOCK(rooms_lock);	/* innermost */
+
+/* Notes in the caller's room that an allocation failed at the limit of its cgroup. */
+static void refuse(void)
+{
+	struct softgpu_room *room;
+
+	spin_lock(&rooms_lock);
+	hash_for_each_possible(rooms, room, node, (unsigned long)current)
+		if (room->caller == current)
+			room->refused = true;
+	spin_unlock(&rooms_lock);
+}
 
 /*
  * Larger memory need not be contiguous, and the kernel gives that out only where it may wait:
@@ -34,13 +48,18 @@ void *softgpu_charged_now(size_t size)
 	kvfree(uncharged);
 	p = size > CONTIGUOUS_MAX ? kvzalloc(size, SOFTGPU_CHARGED) : kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE);
 	if (!p)
-		atomic_inc(&refused);
+		refuse();
 	return p;
 }
 
 void softgpu_room_begin(struct softgpu_room *room)
 {
-	room->refused = atomic_read(&refused);
+	room->caller = current;
+	room->refused = false;
+	room->tries = 0;
+	spin_lock(&rooms_lock);
+	hash_add(rooms, &room->node, (unsigned long)current);
+	spin_unlock(&rooms_lock);
 }
 
 /*
@@ -51,9 +70,17 @@ bool softgpu_room_make(struct softgpu_room *room)
 {
 	void *p;
 
-	if (atomic_read(&refused) == room->refused || room->tries == TRIES_MAX)
+	if (!room->refused || room->tries == TRIES_MAX)
 		return false;
+	room->refused = false;
 	p = kvmalloc(ROOM_FIRST << 2 * room->tries++, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	kvfree(p);
 	return p;
+}
+
+void softgpu_room_end(struct softgpu_room *room)
+{
+	spin_lock(&rooms_lock);
+	hash_del(&room->node);
+	spin_unlock(&rooms_lock);
 }

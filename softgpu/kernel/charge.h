@@ -23,6 +23,7 @@
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/types.h>
 
 #define SOFTGPU_CHARGED_AT_ONCE	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 #define SOFTGPU_CHARGED		(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
@@ -42,19 +43,23 @@ static inline int softgpu_sg_alloc(struct sg_table *table, unsigned int n)
 void *softgpu_charged_now(size_t size);
 
 /*
- * For a call that has failed with -ENOMEM and changed nothing:
+ * For a call that changes nothing if it fails with -ENOMEM.  All in one thread:
  *
+ *	softgpu_room_begin(&room);
  *	do {
- *		softgpu_room_begin(&room);
  *		err = ...;
  *	} while (err == -ENOMEM && softgpu_room_make(&room));
+ *	softgpu_room_end(&room);
  */
 struct softgpu_room {
-	int refused;
+	struct hlist_node node;
+	struct task_struct *caller;
+	bool refused;			/* the caller was, at its cgroup's limit */
 	int tries;
 };
 void softgpu_room_begin(struct softgpu_room *room);
-/* True: it may have failed for the cgroup's limit, and there is room now.  No lock held. */
+/* True: the call failed at the cgroup's limit, and there is room now.  No lock held. */
 bool softgpu_room_make(struct softgpu_room *room);
+void softgpu_room_end(struct softgpu_room *room);
 
 #endif

@@ -21,22 +21,15 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/dma-buf.h>
-#include <linux/dma-mapping.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/pci.h>
-#include <linux/scatterlist.h>
-#include <linux/slab.h>
+#include <linux/uaccess.h>
 #include "../include/softgpu_uapi.h"
-#include "charge.h"
 #include "compat.h"
 #include "dmabuf.h"
-#include "peer.h"
 #include "softgpu.h"
-#include "view.h"
 
 static bool dmabuf_mmap;
 module_param(dmabuf_mmap, bool, 0644);

@@ -78,7 +78,7 @@ static int client_open(struct softgpu_file *f, u32 index)
 static int file_open(struct inode *inode, struct file *filp)
 {
 	u32 index = iminor(inode) - MINOR(first);
-	struct softgpu_room room = {};
+	struct softgpu_room room;
 	struct softgpu_file *f;
 	int err;
 
@@ -96,10 +96,11 @@ static int file_open(struct inode *inode, struct file *filp)
 	}
 	f->process = get_pid(task_tgid(current));
 	f->mapping = filp->f_mapping;
+	softgpu_room_begin(&room);
 	do {
-		softgpu_room_begin(&room);
 		err = client_open(f, index);
 	} while (err == -ENOMEM && softgpu_room_make(&room));
+	softgpu_room_end(&room);
 	if (err)
 		goto drop;
 	filp->private_data = f;
@@ -223,13 +224,14 @@ static long call(struct file *filp, unsigned int cmd, unsigned long argp)
 
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long argp)
 {
-	struct softgpu_room room = {};
+	struct softgpu_room room;
 	long ret;
 
+	softgpu_room_begin(&room);
 	do {
-		softgpu_room_begin(&room);
 		ret = call(filp, cmd, argp);
 	} while (ret == -ENOMEM && softgpu_room_make(&room));
+	softgpu_room_end(&room);
 	return ret;
 }
 

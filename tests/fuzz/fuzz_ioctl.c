@@ -158,17 +158,26 @@ static struct class the_class;
 /* In place of softgpu/kernel/charge.h: there is no cgroup here, so no call is repeated. */
 #define SOFTGPU_CHARGE_H
 struct softgpu_room {
-	int tries;
+	bool begun;
 };
+static int rooms;		/* that have begun and not ended */
 
 static void softgpu_room_begin(struct softgpu_room *room)
 {
-	(void)room;
+	room->begun = true;
+	rooms++;
+}
+
+static void softgpu_room_end(struct softgpu_room *room)
+{
+	MUST(room->begun);
+	room->begun = false;
+	rooms--;
 }
 
 static bool softgpu_room_make(struct softgpu_room *room)
 {
-	(void)room;
+	MUST(room->begun);
 	return false;
 }
 
@@ -297,6 +306,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 	ret = file_ioctl(f, cmd, (unsigned long)(user_memory + at));
 
 	MUST(ret <= 0 && ret >= -4095);
+	MUST(!rooms);
 	if (owner->process != task.pid || owner->host.mm != task.mm)
 		MUST(ret == -EPERM);
 	if (!ret)

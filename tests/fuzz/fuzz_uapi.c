@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The calls of /dev/peerdma as a program makes them: any number, any struct, at an address
- * that may end or vanish.  uapi.c is compiled over kernel.h; behind it stands a bridge that
- * makes pins, mappings and dma-bufs of nothing and counts them.
+ * that may end or vanish.  uapi.c and device_map.c are compiled over kernel.h; behind them
+ * stands a bridge that makes pins, mappings and dma-bufs of nothing and counts them.
  *
  * What fails leaves nothing behind; nothing is written beyond the caller's struct; and
  * what was taken hold of is let go.
@@ -10,14 +10,14 @@
 #include "kernel/kernel.h"
 
 /* Of gets and puts there are none here. */
-#define PEERDMA_TURNS_H
-struct peerdma_turns {
+#define PEERDMA_GROUP_LOCK_H
+struct peerdma_group_lock {
 	int none;
 };
 /* Slots have nothing but their pin, and dma-bufs are made of nothing. */
-#define PEERDMA_SLOTS_H
+#define PEERDMA_GENERATIONS_H
 struct peerdma_pin;
-struct peerdma_slots {
+struct peerdma_generations {
 	int none;
 };
 struct peerdma_slot {
@@ -69,7 +69,8 @@ static inline int peerdma_xa_reserve_cyclic(struct xarray *x, u32 *id, u32 *next
 	return 0;
 }
 
-#include "../../peerdma/kernel/uapi.c"
+#include "../../peerdma/kernel/users/device_map.c"
+#include "../../peerdma/kernel/users/uapi.c"
 
 #define MEMORY	4096u
 
@@ -144,7 +145,7 @@ struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner)
 	pin->slot = &slots[i];
 	slots[i].pin = NULL;
 	pin->lock.locked = 0;
-	pin->made.next = pin->made.prev = &pin->made;
+	pin->objects.next = pin->objects.prev = &pin->objects;
 	pin->state = PIN_LIVE;
 	pin->import = NULL;
 	pin->provider = &provider;
@@ -251,11 +252,11 @@ int peerdma_pin_end(struct peerdma_pin *pin, bool asked)
 {
 	if (asked && now.fail & BUSY)
 		return -EBUSY;
-	while (pin->made.next != &pin->made) {
-		struct peerdma_map *map = container_of(pin->made.next, struct peerdma_map, made.node);
+	while (pin->objects.next != &pin->objects) {
+		struct peerdma_map *map = container_of(pin->objects.next, struct peerdma_map, object.node);
 
 		open_file.maps.entries[map->handle] = NULL;
-		peerdma_made_end(&map->made);
+		peerdma_object_end(&map->object);
 	}
 	forget(pin);
 	return 0;
@@ -280,7 +281,7 @@ int peerdma_pin_usable(const struct peerdma_pin *pin)
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_made_ops *ops, struct peerdma_room *room)
+				       const struct peerdma_object_ops *ops, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	u32 i;
@@ -297,18 +298,18 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 	map = calloc(1, sizeof(*map));
 	MUST(map);
 	map->pub.pin = pin;
-	map->made.pin = pin;
-	map->made.ops = ops;
+	map->object.pin = pin;
+	map->object.ops = ops;
 	map->nsegs = 1 + (u32)(length / 4096 % 5);
 	map->segs = calloc(map->nsegs, sizeof(*map->segs));
 	MUST(map->segs);
 	for (i = 0; i < map->nsegs; i++)
 		map->segs[i] = (struct peerdma_segment){ .dma_addr = i / 2 * 0x100000 + i % 2 * 4096, .length = 4096 };
 	map->live = true;
-	map->made.node.next = &pin->made;
-	map->made.node.prev = pin->made.prev;
-	pin->made.prev->next = &map->made.node;
-	pin->made.prev = &map->made.node;
+	map->object.node.next = &pin->objects;
+	map->object.node.prev = pin->objects.prev;
+	pin->objects.prev->next = &map->object.node;
+	pin->objects.prev = &map->object.node;
 	now.maps++;
 	return map;
 }
@@ -331,15 +332,15 @@ void peerdma_room_free(struct peerdma_room *room)
 	room->map = NULL;
 }
 
-const struct peerdma_made_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
+const struct peerdma_object_ops peerdma_runs_ops = { .charge = CHARGE_MAPPINGS };
 
-void peerdma_made_end(struct peerdma_made *made)
+void peerdma_object_end(struct peerdma_object *object)
 {
-	struct peerdma_map *map = container_of(made, struct peerdma_map, made);
+	struct peerdma_map *map = container_of(object, struct peerdma_map, object);
 
 	MUST(!map->handle || !open_file.maps.entries[map->handle]);
-	made->node.prev->next = made->node.next;
-	made->node.next->prev = made->node.prev;
+	object->node.prev->next = object->node.next;
+	object->node.next->prev = object->node.prev;
 	free(map->segs);
 	free(map);
 	now.maps--;

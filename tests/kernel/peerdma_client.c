@@ -10,7 +10,7 @@
 #include <linux/uaccess.h>
 
 #include <peerdma_kapi.h>
-#include <provider.h>
+#include "core/provider.h"
 
 #include "peerdma_client.h"
 

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "compat.h"
+#include "core/compat.h"
 #include "peerdma_importer.h"
 
 struct importer {

@@ -11,7 +11,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "map.h"
+#include "objects/map.h"
 
 #define TOY_ORDER	2
 #define TOY_LENGTH	(PAGE_SIZE << TOY_ORDER)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * reach.c - the facts that ../../path/rules.h decides by, from what sysfs says.  In the kernel
- * peerdma/kernel/path.c gathers the same.
+ * peerdma/kernel/core/path.c gathers the same.
  */
 #include <string.h>
 

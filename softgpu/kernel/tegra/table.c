@@ -54,7 +54,8 @@ MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nv
 DEFINE_SPINLOCK(tegra_lock);
 static LIST_HEAD(tables);
 
-struct table *table_find(const struct nvidia_p2p_page_table *pub)
+/* tegra_lock held.  Returns the table at this address, which may be any value, or NULL. */
+static struct table *table_find(const struct nvidia_p2p_page_table *pub)
 {
 	struct table *t;
 

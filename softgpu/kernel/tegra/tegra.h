@@ -46,11 +46,9 @@ struct table {
 
 extern spinlock_t tegra_lock;
 
-/* tegra_lock held.  Returns the table at this address, which may be any value, or NULL. */
-struct table *table_find(const struct nvidia_p2p_page_table *pub);
 /*
- * As table_find(), with a reference and no lock held.  The table may be ended or freed
- * meanwhile.
+ * Returns the table at this address, which may be any value, with a reference, or NULL.  The
+ * table may be ended or freed meanwhile.
  */
 struct table *table_get(const struct nvidia_p2p_page_table *pub);
 void table_put(struct table *t);
