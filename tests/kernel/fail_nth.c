@@ -61,14 +61,24 @@ static bool is_clean(const struct stage *s, int err)
 	return err == ENOMEM || err == EFAULT || (err == ENOSPC && s->flags & FN_NO_SPACE);
 }
 
+/* All of them, or the end of the process. */
+static void need(const char *name, const fn_step steps[FN_STEPS])
+{
+	int err = 0, i;
+
+	for (i = 0; i < FN_STEPS && steps[i] && !err; i++)
+		err = steps[i]();
+	if (!CHECK(!err, "%s: step %d around it: %s", name, i, strerror(err)))
+		exit(1);
+}
+
 static void sweep(const struct stage *s, bool (*idle)(void))
 {
 	int n, refused = 0, err;
 	bool injected = true;
 
 	for (n = 1; injected && n < MOST_FAULTS; n++) {
-		if (s->before)
-			s->before();
+		need(s->name, s->before);
 		arm(n);
 		err = s->op();
 		injected = disarm();
@@ -79,10 +89,9 @@ static void sweep(const struct stage *s, bool (*idle)(void))
 			CHECK(!err, "%s, fault %d: %s", s->name, n, strerror(err));
 		else
 			CHECK(!err || is_clean(s, err), "%s, fault %d: %s", s->name, n, strerror(err));
-		if (!err && s->undo)
-			s->undo();
-		if (s->after)
-			s->after();
+		if (!err)
+			need(s->name, s->undo);
+		need(s->name, s->after);
 		CHECK(idle(), "%s, fault %d (%s): something is left", s->name, n,
 		      err ? strerror(err) : "survived");
 	}
