@@ -25,10 +25,10 @@ bool fail_nth_ready(void)
 			return false;
 	}
 	/* By default, only what may not sleep fails. */
-	NEED(set("failslab", "ignore-gfp-wait", "N"));
-	NEED(set("fail_page_alloc", "ignore-gfp-wait", "N"));
-	NEED(set("fail_page_alloc", "ignore-gfp-highmem", "N"));
-	NEED(set("fail_page_alloc", "min-order", "0"));
+	MUST(set("failslab", "ignore-gfp-wait", "N"));
+	MUST(set("fail_page_alloc", "ignore-gfp-wait", "N"));
+	MUST(set("fail_page_alloc", "ignore-gfp-highmem", "N"));
+	MUST(set("fail_page_alloc", "min-order", "0"));
 	return !access("/proc/thread-self/fail-nth", W_OK);
 }
 
@@ -42,7 +42,7 @@ static void arm(int n)
 		control = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	}
 	/* A fault that is still to come may hit this very call. */
-	NEED(pwrite(control, text, length, 0) == length || pwrite(control, text, length, 0) == length);
+	MUST(pwrite(control, text, length, 0) == length || pwrite(control, text, length, 0) == length);
 }
 
 /* Whether a fault was injected since arm(). */
@@ -115,14 +115,14 @@ void fail_nth_exits(const char *name, void (*fn)(void), int most, bool (*idle)(v
 
 		fflush(stdout);
 		pid = fork();
-		NEED(pid >= 0);
+		MUST(pid >= 0);
 		if (!pid) {
-			failures = 0;
+			check_counts.failures = 0;
 			fn();
 			arm(n);
-			_exit(failures);
+			_exit(check_counts.failures);
 		}
-		NEED(waitpid(pid, &status, 0) == pid);
+		MUST(waitpid(pid, &status, 0) == pid);
 		CHECK(status == 0, "%s, fault %d: the child could not begin", name, n);
 		CHECK(idle(), "%s, fault %d: something is left", name, n);
 	}

@@ -68,28 +68,28 @@ static void in_a_process(void *arg)
 {
 	(void)arg;
 	g = gpu_up(0);
-	NEED(!mem_alloc());
+	MUST(!mem_alloc());
 	sweep(with_memory);
-	NEED(!mem_free());
+	MUST(!mem_free());
 	sweep(revocation);
 }
 
 static void exit_pinned(void)
 {
 	g = gpu_up(0);
-	NEED(!pinned_memory());
+	MUST(!pinned_memory());
 }
 
 static bool idle_after_reset(void)
 {
-	NEED(!reset());
+	MUST(!reset());
 	return idle();
 }
 
 void fail_nth_nvp2p(void)
 {
 	test_fd = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
-	NEED(test_fd >= 0);
+	MUST(test_fd >= 0);
 	CHECK(in_child(in_a_process, NULL), "the process of nvidia_p2p's calls was killed");
 	idle_begins();
 	fail_nth_exits("exit with pins", exit_pinned, 12, idle_after_reset);

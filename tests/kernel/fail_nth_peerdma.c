@@ -223,29 +223,29 @@ static const struct stage revocations[] = {
 static void files_up(void)
 {
 	g = gpu_up(0);
-	NEED(!open_again());
+	MUST(!open_again());
 	importer = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
 	fpga = open("/dev/fpga0", O_RDWR | O_CLOEXEC);
-	NEED(importer >= 0 && fpga >= 0 && !pipe(pipe_ends));
+	MUST(importer >= 0 && fpga >= 0 && !pipe(pipe_ends));
 	host = mmap(NULL, HOST_LENGTH, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	NEED(host != MAP_FAILED);
+	MUST(host != MAP_FAILED);
 }
 
 static void in_a_process(void *arg)
 {
 	(void)arg;
 	files_up();
-	NEED(!mem_alloc());
+	MUST(!mem_alloc());
 	sweep(stages);
-	NEED(!mem_free());
+	MUST(!mem_free());
 	sweep(revocations);
 }
 
 static void exit_full(void)
 {
 	files_up();
-	NEED(!everything());
+	MUST(!everything());
 }
 
 void fail_nth_peerdma(void)

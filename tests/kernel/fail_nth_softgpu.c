@@ -158,8 +158,8 @@ static int host_func_done(void)
 /* Whatever has failed. */
 static int end_host_func(void)
 {
-	NEED(func != QUEUED || !host_func_next());
-	NEED(func != TAKEN || !host_func_done());
+	MUST(func != QUEUED || !host_func_next());
+	MUST(func != TAKEN || !host_func_done());
 	return sync_ctx();
 }
 
@@ -171,9 +171,9 @@ OP_GIVES(dmabuf, fd, fd, g.fd, SOFTGPU_DMABUF, softgpu_dmabuf, .va = va, .length
 /* An open file with something of everything in it. */
 static int full_file(void)
 {
-	NEED(!open_gpu());
+	MUST(!open_gpu());
 	handle = sg_ctx(fd);
-	NEED(handle && !sg_alloc(fd, handle, 3 * PAGE64, &va) && !sg_alloc(fd, handle, 50, &va2));
+	MUST(handle && !sg_alloc(fd, handle, 3 * PAGE64, &va) && !sg_alloc(fd, handle, 50, &va2));
 	return sg_copy(fd, handle, va, va + PAGE64, 1000, 0);
 }
 
@@ -238,25 +238,25 @@ static void ipc_sweep(void)
 	char byte;
 	pid_t pid;
 
-	NEED(!pipe(ready) && !pipe(over));
+	MUST(!pipe(ready) && !pipe(over));
 	fflush(stdout);
 	pid = fork();
-	NEED(pid >= 0);
+	MUST(pid >= 0);
 	if (!pid) {
 		struct gpu own;
 
 		close(over[1]);
 		own = gpu_up(0);
-		NEED(!sg_alloc(own.fd, own.ctx, 2 * PAGE64, &va));
+		MUST(!sg_alloc(own.fd, own.ctx, 2 * PAGE64, &va));
 		key = (struct softgpu_ipc_export){ .va = va };
-		NEED(!SG_CALL(own.fd, SOFTGPU_IPC_EXPORT, &key));
-		NEED(write(ready[1], &key, sizeof(key)) == sizeof(key));
+		MUST(!SG_CALL(own.fd, SOFTGPU_IPC_EXPORT, &key));
+		MUST(write(ready[1], &key, sizeof(key)) == sizeof(key));
 		_exit(read(over[0], &byte, 1) != 0);
 	}
-	NEED(read(ready[0], &key, sizeof(key)) == sizeof(key));
+	MUST(read(ready[0], &key, sizeof(key)) == sizeof(key));
 	sweep(stage);
 	close(over[1]);
-	NEED(waitpid(pid, NULL, 0) == pid);
+	MUST(waitpid(pid, NULL, 0) == pid);
 	close(over[0]);
 	close(ready[0]);
 	close(ready[1]);
@@ -267,7 +267,7 @@ static void ipc_sweep(void)
 static void use_everything(void)
 {
 	g = gpu_up(0);
-	NEED(!map_new() && !alloc_big() && !dmabuf() && !stream_create() && !copy());
+	MUST(!map_new() && !alloc_big() && !dmabuf() && !stream_create() && !copy());
 }
 
 static void in_a_process(void *arg)
@@ -275,9 +275,9 @@ static void in_a_process(void *arg)
 	(void)arg;
 	g = gpu_up(0);
 	sweep(alone);
-	NEED(!alloc_big());
+	MUST(!alloc_big());
 	sweep(with_memory);
-	NEED(!mem_free());
+	MUST(!mem_free());
 	sweep(ends);
 	ipc_sweep();
 }

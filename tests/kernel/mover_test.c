@@ -5,12 +5,7 @@
  * once for each importer: those of the test module peerdma_importer.ko, and the bridge
  * (PEERDMA_PIN_DMABUF_FD), which pins where it may and else lives with being moved.
  */
-#include <fcntl.h>
 #include <linux/dma-buf.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "dmabuf_mover.h"
 #include "mover_test.h"
@@ -341,9 +336,9 @@ static void for_each(const char *name, void (*test)(void))
 		if (s->newer && !have_promises)
 			continue;
 		snprintf(text, sizeof(text), "%s: %s", s->name, name);
-		importer_open();
+		subject_open();
 		run(text, test);
-		importer_close();
+		subject_close();
 	}
 }
 
@@ -402,7 +397,7 @@ static void kernel_view(void)
 
 	buffer_make();
 	s = &subjects[A_DYNAMIC];
-	importer_open();
+	subject_open();
 	v.fd = dmabuf;
 	CHECK(control("refuse vmap") == EINVAL);
 	/* Moved before it is looked at, and ordered to move after that. */
@@ -419,7 +414,7 @@ static void kernel_view(void)
 	CHECK(control("move") == EBUSY && control("revoke") == EBUSY);
 	WORKS(ioctl(im, IMPORTER_VUNMAP));
 	CHECK(!control("move") && !control("revoke"));
-	importer_close();
+	subject_close();
 	buffer_end();
 }
 
@@ -616,14 +611,10 @@ static void of_its_own(void)
 
 int main(void)
 {
-	int fd;
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mover = open("/dev/dmabuf_mover", O_RDWR | O_CLOEXEC);
 	CHECK(mover >= 0);
-	fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	have_promises = ioctl(fd, IMPORTER_PROMISES) == 1;
-	close(fd);
+	have_promises = importers_promise();
 	have_card = card_open();
 	CHECK(have_card);
 	run("the mover's own calls", create_checks);
@@ -643,14 +634,10 @@ int main(void)
 	for_each("moves while the card works", while_transferring);
 	for_each("a revocation while the card works", revoked_while_transferring);
 	s = &subjects[A_LAZY];
-	importer_open();
+	subject_open();
 	run("an importer that lets go late", late);
-	importer_close();
+	subject_close();
 
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
-	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	check_none_left();
+	return check_end("dma-bufs that move");
 }

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* view_doors_calls.c - system calls that use or keep the pages behind an address: see view_doors.h */
-#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
 #include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "view_doors.h"
 
@@ -76,7 +72,7 @@ static int trace(void *view)
 
 static void traced(char *view)
 {
-	CHECK(in_child(trace, view) == 0);
+	CHECK(check_in_child(trace, view) == 0);
 	still_works(view);
 }
 
@@ -206,11 +202,8 @@ static void walked(char *view)
 	unsigned char in[VIEW_LENGTH / 4096];
 	int fd;
 
-	for (size_t i = 0; i < 3; i++) {
-		fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-		CHECK(fd >= 0 && write(fd, clear[i], 1) == 1);
-		close(fd);
-	}
+	for (size_t i = 0; i < 3; i++)
+		must_write(clear[i], "/proc/self/clear_refs");
 	for (size_t i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "/proc/self/%s", tables[i]);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -240,20 +233,16 @@ static const struct {
 static void advised(char *view)
 {
 	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
-		int ret = madvise(view, VIEW_LENGTH, advices[i].advice), error = ret ? errno : 0;
+		int error = madvise(view, VIEW_LENGTH, advices[i].advice) ? errno : 0;
 
-		if (advices[i].error >= 0 && error != advices[i].error) {
-			printf("  madvise %d: %s, not %s\n", advices[i].advice, strerrorname_np(error),
-			       strerrorname_np(advices[i].error));
-			failures++;
-		}
+		CHECK(advices[i].error < 0 || error == advices[i].error, "madvise %d: %s", advices[i].advice, strerror(error));
 		still_works(view);
 	}
 	WORKS(mlock(view, VIEW_LENGTH));
 	still_works(view);
 }
 
-/* Neither frames for all (pf), nor for those who ask for device memory (io); no copies, no dump. */
+/* Neither frames for all (pf), nor for callers that ask for device memory (io); no copies, no dump. */
 static void flags(char *view)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");

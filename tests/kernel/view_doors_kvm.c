@@ -3,10 +3,7 @@
 #include "view_doors.h"
 
 #if defined(__x86_64__)
-#include <fcntl.h>
 #include <linux/kvm.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
 /* The guest's addresses: of its program, and of the view. */
 #define CODE_AT		0x1000

@@ -32,7 +32,6 @@ static struct {
 	uint64_t seed;
 	int rounds, first;
 	uint32_t fpga_percent;
-	bool verbose;
 	bool tegra;
 } options = { .rounds = 1000, .fpga_percent = 3 };
 
@@ -285,7 +284,7 @@ static void say_what_was_done(void)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--tegra] [--verbose]\n"
+	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--tegra]\n"
 		"Runs random rounds in a virtual machine with softgpu, as root, with the modules in $MODDIR.\n");
 }
 
@@ -298,7 +297,6 @@ static void parse(int argc, char **argv)
 		{ "fpga", required_argument, NULL, 'p' },
 		{ "revoke", required_argument, NULL, 'r' },
 		{ "tegra", no_argument, NULL, 't' },
-		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
@@ -323,9 +321,6 @@ static void parse(int argc, char **argv)
 			break;
 		case 't':
 			options.tegra = true;
-			break;
-		case 'v':
-			options.verbose = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -373,7 +368,7 @@ int main(int argc, char **argv)
 	end = options.first + options.rounds;
 	for (round = options.first; round < end; round++) {
 		run_round(round);
-		if (options.verbose || round % 100 == 99)
+		if (round % 100 == 99)
 			printf("round %d done, %lld s\n", round, (long long)(time(NULL) - began));
 	}
 	unload_all(round - 1);
