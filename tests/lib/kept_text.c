@@ -93,10 +93,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	struct peerdma_region *region;
 	int ret = peerdma_pin(pins, pinned, 4096, 0, NULL, &region);
 
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)registration;
 	if (!ret)
 		ret = peerdma_unpin(region);
 	return ret ? ret : add_returns;
@@ -104,10 +100,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 
 static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 /* It calls one that tries several ways, which works, and then fails by itself. */

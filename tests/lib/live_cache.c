@@ -63,24 +63,16 @@ static unsigned long long id_of(uint64_t addr)
 
 static int id_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->handle = (void *)(uintptr_t)id_of(addr);
 	return 0;
 }
 
 static void id_remove(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static int id_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
 {
-	(void)arg;
-	(void)length;
 	return (uintptr_t)region->registration == id_of(addr);
 }
 

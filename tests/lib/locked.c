@@ -212,8 +212,6 @@ static void replaced(void)
 
 static void seen(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void renew(char *p, size_t pages)
@@ -240,7 +238,6 @@ static void gone_somewhere(char *p)
 	CHECK(!peerdma_unpin(r) && locked(p, 8) == 0xff, "a pin's end leaves it alone after an event of all memory");
 	unlock(p, 8);
 #else
-	(void)p;
 #endif
 }
 

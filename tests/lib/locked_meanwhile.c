@@ -39,8 +39,6 @@ pid_t getpid(void)
 
 static void see(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *map_at(void *addr)
@@ -57,7 +55,6 @@ static void *pin_first(void *unused)
 	void *memory = map_at(NULL);
 	int ret;
 
-	(void)unused;
 	calls_left = place;
 	ret = peerdma_pin(ctx, memory, page, PEERDMA_HOST, NULL, &region);
 	calls_left = 0;

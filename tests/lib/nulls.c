@@ -63,8 +63,6 @@ static int fd;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 TRY(open, peerdma_open(P(0, &new_ctx), 0))

@@ -57,15 +57,11 @@ EXPORT unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, un
 
 EXPORT int peerdma_hooks_subscribe(peerdma_hook_fn fn, void *arg)
 {
-	(void)fn;
-	(void)arg;
 	return 0;
 }
 
 EXPORT void peerdma_hooks_unsubscribe(peerdma_hook_fn fn, void *arg)
 {
-	(void)fn;
-	(void)arg;
 }
 
 #ifndef OLD_HOOKS

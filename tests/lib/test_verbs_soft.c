@@ -114,7 +114,6 @@ static void *maker(void *arg)
 {
 	const struct peerdma_mr *mr;
 
-	(void)arg;
 	pthread_barrier_wait(&start);
 	for (int access = 0; access < 4; access++) {
 		int ret = peerdma_verbs_mr(raced, one, access, &mr);

@@ -40,8 +40,6 @@ static int names(const char *what)
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void of_opening(void)

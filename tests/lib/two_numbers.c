@@ -43,7 +43,6 @@ static void *second(void *unused)
 {
 	struct peerdma *ctx = NULL;
 
-	(void)unused;
 	waits_here = true;
 	if (!peerdma_open(&ctx, 0))
 		peerdma_close(ctx);
