@@ -44,7 +44,6 @@ static struct peerdma_hook_event last;
 
 static void tell(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	last = *event;
 	told++;
 }

@@ -539,7 +539,6 @@ static void thread(void)
 
 static void handler(int sig)
 {
-	(void)sig;
 }
 
 /* Again and again, so that one comes while it sleeps. */

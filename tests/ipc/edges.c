@@ -165,7 +165,6 @@ static void *open_first(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	atomic_store(&shared->go, 1);
 	CHECK(OPEN_SIGNAL(&shared->h[0], &s) == -ETIMEDOUT, "of the one that is stopped");
 	return NULL;
@@ -382,7 +381,6 @@ static int export_error = 1;
 
 static void *export_meanwhile(void *unused)
 {
-	(void)unused;
 	while (atomic_load(&state) < 1)
 		usleep(100);
 	export_error = peerdma_ipc_export(freed_at, 4096, 0, &shared->h[0]);
@@ -401,7 +399,6 @@ static uint64_t ended_before;		/* of exports, when the free of `freed_at` was ab
 
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (event->after || event->addr != (uintptr_t)freed_at)
 		return;
 	ended_before = ended();
@@ -824,7 +821,6 @@ static void *open_and_close(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	while (!atomic_load(&stop)) {
 		if (!OPEN_SIGNAL(&shared->h[0], &s))
 			peerdma_ipc_signal_close(s);

@@ -167,7 +167,6 @@ static int thread_failures;
 
 static void *opens(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 2000; i++) {
 		struct peerdma_ipc_memory *m = NULL;
 		int ret = OPEN(&shared_handle, &m);

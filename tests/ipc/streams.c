@@ -119,7 +119,6 @@ static struct offered begin(pid_t *pid)
 
 static void handler(int sig)
 {
-	(void)sig;
 }
 
 static void signals(const struct offered *o)

@@ -25,7 +25,6 @@ static char *memory;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	events = events + (event->addr == (uintptr_t)memory && event->length == LENGTH);
 }
 

@@ -146,7 +146,6 @@ static void *allocate(void *arg)
 {
 	char *p = malloc(LENGTH);
 
-	(void)arg;
 	memset(p, 1, LENGTH);
 	return p;
 }

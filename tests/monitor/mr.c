@@ -93,8 +93,6 @@ static void granted(struct peerdma_cache *cache)
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static int says(const char *cause, const char *remedy)

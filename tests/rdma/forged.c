@@ -49,7 +49,6 @@ static void *forge(void *unused)
 	volatile struct rxe_queue_buf *q = queue, *done = completions;
 	uint32_t last = done->producer_index, at;
 
-	(void)unused;
 	on_processor(1);
 	while (__atomic_load_n(&forging, __ATOMIC_RELAXED)) {
 		q->producer_index = (q->consumer_index + q->index_mask) & q->index_mask;

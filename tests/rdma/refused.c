@@ -526,7 +526,6 @@ static void many_more(struct rxe_send_wqe *wqe)
 {
 	struct rxe_queue_buf *q;
 
-	(void)wqe;
 	queue_find(OURS, &q);
 	q->producer_index |= 0x40000000;
 }
@@ -624,7 +623,6 @@ static void *change(void *unused)
 {
 	uint32_t i;
 
-	(void)unused;
 	while (__atomic_load_n(&changing, __ATOMIC_RELAXED))
 		for (i = 0; i <= queue->index_mask; i++) {
 			volatile struct rxe_send_wqe *wqe = (void *)(queue->data + ((size_t)i << queue->log2_elem_size));

@@ -49,7 +49,6 @@ static const struct operation {
 
 static void *free_and_take(void *unused)
 {
-	(void)unused;
 	usleep(delay_us);
 	memory_free(&subject);
 	memory_alloc(&other, kind, SIZE);

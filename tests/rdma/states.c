@@ -473,7 +473,6 @@ static void *traffic(void *unused)
 	struct ibv_wc wc[16];
 	unsigned int n = 0;
 
-	(void)unused;
 	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
 		struct ibv_sge sge = { .addr = here.addr, .length = 4096, .lkey = local->lkey };
 		struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = n++ % 4 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
