@@ -187,5 +187,5 @@ int main(void)
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 	free(memory);
-	return failures != 0;
+	return check_end(NULL);
 }

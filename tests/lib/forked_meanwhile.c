@@ -248,5 +248,5 @@ int main(int argc, char **argv)
 		test_monitor();
 	else
 		test_error();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

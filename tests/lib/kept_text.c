@@ -28,7 +28,7 @@ static void mark(void)
 
 static int keeps(int line, const char *call, int ret)
 {
-	return check(!ret && strstr(text, "0x1234") && !strcmp(text, peerdma_last_error()), line, "%s: %d", call, ret);
+	return CHECK_AT(line, !ret && strstr(text, "0x1234") && !strcmp(text, peerdma_last_error()), "%s: %d", call, ret);
 }
 
 static void of_pins(char *memory)
@@ -180,5 +180,5 @@ int main(void)
 	of_ipc(&o);
 	other_end(&o, SIGKILL);
 	free(memory);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -139,5 +139,5 @@ int main(int argc, char **argv)
 		return 2;
 	locked(ctx, memory);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

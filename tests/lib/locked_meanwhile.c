@@ -121,5 +121,5 @@ int main(void)
 	}
 	CHECK(place > 1 && !others, "the first pin is held up at each of %d places", place - 1);
 	CHECK(!live && !unlocked, "what replaced another pin's memory is not taken for it, nor unlocked: %d and %d are", live, unlocked);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

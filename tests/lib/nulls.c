@@ -286,5 +286,5 @@ int main(int argc, char **argv)
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -173,5 +173,5 @@ int main(int argc, char **argv)
 		copy(argv[1]);
 	else
 		return 2;
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -447,12 +447,12 @@ int main(int argc, char **argv)
 #ifdef VIEWS
 	kind(p);
 	views();
-	return failures != 0;
+	return check_end(NULL);
 #endif
 	if (strcmp(mode, "seen")) {
 		for (int i = 0; i < 4; i++)
 			CHECK(asked(p, PEERDMA_KIND_HOST) == 1, "it is asked for each time");
-		return failures != 0;
+		return check_end(NULL);
 	}
 	facts();
 	collisions();
@@ -460,5 +460,5 @@ int main(int argc, char **argv)
 	children();
 	thread_ends();
 	at_random();
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -161,5 +161,5 @@ int main(void)
 	check_one("free", by_free, p);
 #else
 #endif
-	return failures != 0;
+	return check_end(NULL);
 }

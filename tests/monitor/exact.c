@@ -238,5 +238,5 @@ int main(void)
 	breaks();
 	segments();
 	others();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

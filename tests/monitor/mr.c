@@ -148,5 +148,5 @@ int main(int argc, char **argv)
 		narrow(ctx);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -276,5 +276,5 @@ int main(int argc, char **argv)
 		CHECK(!strcmp(peerdma_monitor_name(PEERDMA_MEMORY_HOST), "ucm"), "ucm is at work");
 	}
 	peerdma_cache_close(cache);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -105,5 +105,5 @@ int main(int argc, char **argv)
 		other();
 	else
 		ucm();
-	return failures != 0;
+	return check_end(NULL);
 }
