@@ -83,5 +83,5 @@ int main(void)
 	cuMemAlloc(&p, MIB);
 	cuMemFree(p);
 	CHECK(removed == CACHES && events[0] == 2, "and no closed one is called");
-	return failures != 0;
+	return check_end(NULL);
 }
