@@ -9,6 +9,8 @@
  *	The test cannot go on without it: abort().
  *   CHECK(cond);  CHECK(cond, "text %d", n);
  *	Counts a failure and goes on; its value is whether the condition holds.
+ *   CHECK_AT(line, cond, "text");
+ *	The same in a helper, with the line of its caller.
  *   EXPECT(call, want);
  *	An integer. On failure both are printed, -EINVAL and its like by name: EXPECT(peerdma_query(p), -EINVAL).
  *   FAILS(EINVAL, ioctl(...));   WORKS(ioctl(...));
@@ -19,7 +21,7 @@
  *	Runs all, or those that the arguments name; prints each name before it runs.
  *   return check_end("what this program tests");
  *	The end of a program without a table: a last line with the counts, and the exit code: 1 if a check has
- *	failed, or if there was none.
+ *	failed, or if there was none. NULL: the program's name.
  *   check_skip("no GPU");
  *	Exit code 77, unless a check has failed. Prints the reason.
  *   check_in_child(fn, arg)
@@ -31,6 +33,8 @@
  *	Random numbers that repeat: the seed is printed; argument 1, or always the same.
  *   check_says = say_where;
  *	A function that prints more with each failure: the step of a random run, a library's last error.
+ *   check_word = "ended";
+ *	In place of "not ok", in a child that may fail.
  *
  * This header is all: its state is weak, so the files of a program share it, and no build file names a library.
  * It needs -D_GNU_SOURCE. Programs that use cmocka use cmocka's assertions, and this in the children they fork.
@@ -60,15 +64,17 @@ struct check_counts {
 };
 __attribute__((weak)) struct check_counts check_counts;
 __attribute__((weak)) void (*check_says)(void);
+__attribute__((weak)) const char *check_word = "not ok";
 
 /* ---- checks ---- */
 
-#define CHECK(cond, ...) ({								\
+#define CHECK(cond, ...)	CHECK_AT(__LINE__, cond, __VA_ARGS__)
+#define CHECK_AT(line, cond, ...) ({							\
 	bool holds_ = (cond);								\
 	if (holds_)									\
 		check_held();								\
 	else										\
-		check_failed(__FILE__, __LINE__, #cond, " " __VA_ARGS__);		\
+		check_failed(__FILE__, line, #cond, " " __VA_ARGS__);			\
 	holds_;										\
 })
 
@@ -110,7 +116,7 @@ static inline bool check_failed(const char *file, int line, const char *cond, co
 	check_held();
 	__atomic_add_fetch(&check_counts.failures, 1, __ATOMIC_RELAXED);
 	flockfile(stdout);
-	printf("not ok - %s:%d: %s", file, line, cond);
+	printf("%s - %s:%d: %s", check_word, file, line, cond);
 	if (text[1]) {
 		printf(":");
 		va_start(args, text);
@@ -155,7 +161,7 @@ static inline bool check_number(const char *file, int line, const char *call, lo
 /* The last line, and the exit code. */
 static inline int check_end(const char *name)
 {
-	printf("%s: %lu checks, %lu failures\n", name, check_counts.checks, check_counts.failures);
+	printf("%s: %lu checks, %lu failures\n", name ?: program_invocation_short_name, check_counts.checks, check_counts.failures);
 	fflush(stdout);
 	return check_counts.failures || !check_counts.checks;
 }
@@ -202,7 +208,7 @@ static inline int check_run(const struct check_test *tests, size_t count, int ar
 		tests[i].run();
 	}
 	CHECK(argc ? found == argc : found > 0, "%d tests have the names that were given", found);
-	return check_end(program_invocation_short_name);
+	return check_end(NULL);
 }
 
 /* ---- children ---- */
@@ -261,14 +267,19 @@ static inline int check_in_child(int (*fn)(void *arg), void *arg)
 
 /* ---- random numbers: splitmix64 ---- */
 
-static inline unsigned long long check_mix(unsigned long long z)
+static inline uint64_t rnd(uint64_t *state)
 {
+	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
+
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
 	return z ^ (z >> 31);
 }
-#define rnd(state)	check_mix(*(state) += 0x9e3779b97f4a7c15ULL)
-#define below(state, n)	(rnd(state) % (n))
+
+static inline uint64_t below(uint64_t *state, uint64_t n)
+{
+	return rnd(state) % n;
+}
 
 static inline uint64_t check_seed(int argc, char **argv, int n)
 {

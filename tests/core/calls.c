@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - every call of the core: what it does, and what it says to bad input. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <string.h>
@@ -16,7 +12,6 @@ static int key, other_key;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	return 0;
@@ -24,20 +19,20 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	machine_down(&m);
 	return 0;
 }
 
+FIXTURE(setup, teardown)
+
 /* Each struct a byte short and a byte long, and junk in the surplus. */
-static void sizes(void **state)
+CASE(sizes)
 {
 	u8 arg[4096];
 	u32 nr, size, min;
 	int calls = 0;
 
-	(void)state;
 	for (nr = 0; nr < 256; nr++) {
 		size = sg_call_size(nr, &min);
 		memset(arg, 0, sizeof(arg));
@@ -56,7 +51,7 @@ static void sizes(void **state)
 	assert_int_equal(calls, 42);
 }
 
-static void unknown_flags(void **state)
+CASE(unknown_flags)
 {
 	struct softgpu_ctx_create cc = { .flags = 1 };
 	struct softgpu_stream_create sc = { .ctx = u.ctx, .flags = 2 };
@@ -67,7 +62,6 @@ static void unknown_flags(void **state)
 	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
 	struct softgpu_set_attr sa = { .attr = 77 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), -EINVAL);
@@ -78,13 +72,12 @@ static void unknown_flags(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &sa), -EINVAL);
 }
 
-static void bad_ranges(void **state)
+CASE(bad_ranges)
 {
 	struct tpin t = { 0 };
 	u64 va, len[] = { 0, ~0ULL, 1ULL << 63, 65 * PAGE };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(mem_alloc(&u, len[i], &va), len[i] ? -ENOSPC : -EINVAL);
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
@@ -102,7 +95,7 @@ static void bad_ranges(void **state)
 	assert_int_equal(copy(&u, 0, va, va + PAGE, PAGE, SOFTGPU_OP_SYNC), 0);
 }
 
-static void tokens(void **state)
+CASE(tokens)
 {
 	struct tpin t = { 0 };
 	struct sg_pin_who who = { .proc_key = &other_key };
@@ -110,7 +103,6 @@ static void tokens(void **state)
 	struct user stranger;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	q = query(&u, va);
 	assert_true(q.p2p_token && q.va_space_token);
@@ -135,14 +127,13 @@ static void tokens(void **state)
 }
 
 /* A put by name: of the memory's process, or by the token of its context; any other leaves the pin. */
-static void put_by(void **state)
+CASE(put_by)
 {
 	struct sg_pin_who owner = { .proc_key = u.key }, other = { .proc_key = &other_key };
 	struct sg_pin_claim claim = { .who = &other };
 	struct tpin t = { 0 };
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
@@ -173,12 +164,11 @@ static void put_by(void **state)
 }
 
 /* Slots freed under a pin are nobody's until the pin has gone. */
-static void limbo(void **state)
+CASE(limbo)
 {
 	struct tpin t = { 0 };
 	u64 a, b, c;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 512, &a), 0);
 	assert_int_equal(mem_alloc(&u, 512, &b), 0);
 	assert_int_equal(b, a + 512);
@@ -200,18 +190,16 @@ static void look(struct tpin *t)
 {
 	struct sg_gpu_stats st;
 
-	(void)t;
 	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
 	seen_free = st.vram_free;
 }
 
-static void callback_before_reuse(void **state)
+CASE(callback_before_reuse)
 {
 	struct tpin t = { .on_callback = look };
 	struct sg_gpu_stats st;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
@@ -220,13 +208,12 @@ static void callback_before_reuse(void **state)
 	assert_int_equal(seen_free, st.vram_free - 8 * PAGE);
 }
 
-static void persistent_outlives_all(void **state)
+CASE(persistent_outlives_all)
 {
 	struct tpin t = { 0 };
 	struct user brief;
 	u64 va, phys;
 
-	(void)state;
 	user_up(&brief, &m, 0, &other_key);
 	assert_int_equal(mem_alloc(&brief, 2 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &brief, va, 2 * PAGE, true), 0);
@@ -242,13 +229,12 @@ static void persistent_outlives_all(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), -ENOENT);
 }
 
-static void copies(void **state)
+CASE(copies)
 {
 	static u8 in[3 * 65536], out[3 * 65536];
 	struct user second;
 	u64 a, b, i;
 
-	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (u8)(i * 7 + i / 251);
 	user_up(&second, &m, 1, &key);
@@ -264,7 +250,7 @@ static void copies(void **state)
 	user_down(&second);
 }
 
-static void rows_and_fills(void **state)
+CASE(rows_and_fills)
 {
 	static u8 out[4096];
 	struct softgpu_fill f = { .ctx = u.ctx, .width = 10, .height = 3, .pitch = 64, .value = 0x11223344,
@@ -273,7 +259,6 @@ static void rows_and_fills(void **state)
 				  .dst_pitch = 100, .src_pitch = 64 };
 	u32 row, i, v;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, (u64 *)&f.dst), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
 	c.src = f.dst;
@@ -306,13 +291,12 @@ static void rows_and_fills(void **state)
 }
 
 /* An address that faults in the middle of work kills the context, and only that one. */
-static void fault_is_sticky(void **state)
+CASE(fault_is_sticky)
 {
 	struct softgpu_handle h = { .handle = 0 };
 	struct user second;
 	u64 va;
 
-	(void)state;
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&second, PAGE, &va), 0);
 	assert_int_equal(copy(&second, 0, va, 64, 512, 0), 0);
@@ -350,13 +334,12 @@ static int mark(u32 call, u32 stream, u32 event)
 }
 
 /* Chains over many streams and events come out in the order that they ask for. */
-static void ordering(void **state)
+CASE(ordering)
 {
 	u32 s[4], e[4], i, round;
 	u64 va;
 	u8 out[64];
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	for (i = 0; i < 4; i++) {
 		s[i] = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
@@ -379,7 +362,7 @@ static void ordering(void **state)
 }
 
 /* A process has so many streams, whichever of its files and contexts they are of, and no more. */
-static void streams_are_limited(void **state)
+CASE(streams_are_limited)
 {
 	struct softgpu_stream_create sc = { .ctx = u.ctx };
 	struct softgpu_stream s = { .ctx = u.ctx };
@@ -387,7 +370,6 @@ static void streams_are_limited(void **state)
 	u32 i, round;
 	struct user other;
 
-	(void)state;
 	for (round = 0; round < 2; round++) {
 		/* The context that user_up() has made has one. */
 		for (i = 1; i < SOFTGPU_MAX_STREAMS; i++)
@@ -405,7 +387,7 @@ static void streams_are_limited(void **state)
 }
 
 /* Who waits for one record of many waits for the latest at that time, not for later ones. */
-static void records_of_one_event(void **state)
+CASE(records_of_one_event)
 {
 	u32 word = 0, e = new_event(), s = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
 	u32 other = new_stream(SOFTGPU_STREAM_NON_BLOCKING), waiter = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
@@ -415,7 +397,6 @@ static void records_of_one_event(void **state)
 	struct softgpu_stream sync = { .ctx = u.ctx };
 	int i;
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &reg), 0);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s, e), 0);
@@ -438,13 +419,12 @@ static void records_of_one_event(void **state)
 }
 
 /* The default stream stands between the blocking ones. */
-static void default_stream(void **state)
+CASE(default_stream)
 {
 	u32 a = new_stream(0), b = new_stream(0), round;
 	u64 va;
 	u8 out[16];
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	for (round = 1; round < 50; round++) {
 		assert_int_equal(fill(&u, a, va, 2 * PAGE, round, 0), 0);
@@ -454,7 +434,7 @@ static void default_stream(void **state)
 	}
 }
 
-static void handles_die(void **state)
+CASE(handles_die)
 {
 	struct softgpu_stream s = { .ctx = u.ctx };
 	struct softgpu_handle h = { 0 };
@@ -462,7 +442,6 @@ static void handles_die(void **state)
 	struct user second;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(copy(&u, stream, va, va + 512, 512, 0), 0);
 	s.stream = stream;
@@ -481,7 +460,7 @@ static void handles_die(void **state)
 	user_down(&second);
 }
 
-static void vmm(void **state)
+CASE(vmm)
 {
 	struct softgpu_va_reserve r = { .length = 8 * PAGE, .align = 4 * PAGE };
 	struct softgpu_phys_create p = { .length = 2 * PAGE };
@@ -493,7 +472,6 @@ static void vmm(void **state)
 	u32 phys[2];
 	u64 i;
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
 	assert_int_equal(r.va % (4 * PAGE), 0);
 	for (i = 0; i < 2; i++) {
@@ -539,7 +517,7 @@ static void vmm(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), 0);
 }
 
-static void host_memory(void **state)
+CASE(host_memory)
 {
 	static u8 plain[2 * 65536];
 	struct softgpu_va_reserve r = { .length = 2 * PAGE };
@@ -548,7 +526,6 @@ static void host_memory(void **state)
 	struct softgpu_va va = { 0 };
 	struct tpin t = { 0 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
 	h.va = r.va;
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), 0);
@@ -587,7 +564,7 @@ static u64 vram_free(void)
 }
 
 /* Memory of no context outlives all contexts, and ends with the file by which it was made. */
-static void in_no_context(void **state)
+CASE(in_no_context)
 {
 	struct softgpu_handle h = { .handle = u.ctx };
 	struct softgpu_ctx_create c = { 0 };
@@ -598,7 +575,6 @@ static void in_no_context(void **state)
 	struct tpin t = { 0 };
 	u8 byte = 0;
 
-	(void)state;
 	assert_int_equal(alloc_in_none(&u, 0, &large), -EINVAL);
 	assert_int_equal(alloc_in_none(&u, 65 * PAGE, &large), -ENOSPC);
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &r), -ENOENT);	/* device memory only */
@@ -643,14 +619,13 @@ static void in_no_context(void **state)
 }
 
 /* A removed GPU revokes what it can, unmaps the rest, and answers ENODEV. */
-static void removal(void **state)
+CASE(removal)
 {
 	struct tpin revocable = { 0 }, persistent = { 0 };
 	struct machine lone;
 	struct user w;
 	u64 va, dummy, of_none;
 
-	(void)state;
 	machine_up(&lone, 1, 16 * PAGE, 0, 0);
 	user_up(&w, &lone, 0, &other_key);
 	assert_int_equal(mem_alloc(&w, 2 * PAGE, &va), 0);
@@ -718,13 +693,12 @@ out:
 	return err;
 }
 
-static void fail_nth(void **state)
+CASE(fail_nth)
 {
 	struct machine lone;
 	u64 nth;
 	int err;
 
-	(void)state;
 	machine_up(&lone, 1, 16 * PAGE, 0, 0);
 	for (nth = 1; ; nth++) {
 		sg_fail_alloc(nth);
@@ -759,7 +733,7 @@ static u32 objects(void)
 		assert_int_equal(objects(), before_);				\
 	} while (0)
 
-static void undone(void **state)
+CASE(undone)
 {
 	struct softgpu_ctx_create ctx = { 0 };
 	struct softgpu_mem_alloc mem = { .ctx = u.ctx, .length = 3 * PAGE };
@@ -776,7 +750,6 @@ static void undone(void **state)
 	struct user other;
 	u64 va;
 
-	(void)state;
 	UNDONE(SOFTGPU_CTX_CREATE, &ctx);
 	UNDONE(SOFTGPU_MEM_ALLOC, &mem);
 	UNDONE(SOFTGPU_VA_RESERVE, &r);
@@ -806,15 +779,4 @@ static void undone(void **state)
 	assert_false(sg_call_answers(_IOC_NR(SOFTGPU_MEM_FREE)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(put_by), T(limbo),
-		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
-		T(fault_is_sticky), T(ordering), T(streams_are_limited), T(records_of_one_event), T(default_stream), T(handles_die), T(vmm),
-		T(host_memory), T(in_no_context), T(removal), T(fail_nth), T(undone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

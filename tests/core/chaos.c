@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* chaos.c - failures and revocations on demand, BAR1 as before CUDA 7, strict mode. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <sched.h>
@@ -16,7 +12,6 @@ static int key;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	return 0;
@@ -24,23 +19,23 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static void set(struct sg_chaos chaos)
 {
 	sg_chaos_set(m.sg, &chaos);
 }
 
-static void the_nth_fails(void **state)
+CASE(the_nth_fails)
 {
 	static struct tpin t[3];
 	u64 va, other;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	set((struct sg_chaos){ .fail_pin = 2, .fail_alloc = 2, .fail_map = 1 });
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
@@ -57,12 +52,11 @@ static void the_nth_fails(void **state)
 	assert_int_equal(tpin_get(&t[2], &u, va, PAGE, false), -ENOMEM);
 }
 
-static void aperture_shrinks(void **state)
+CASE(aperture_shrinks)
 {
 	static struct tpin t[2];
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 16 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, 8 * PAGE, false), 0);
 	set((struct sg_chaos){ .bar1_limit = 4 * PAGE });
@@ -74,12 +68,11 @@ static void aperture_shrinks(void **state)
 	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), 0);
 }
 
-static void chosen_pin(void **state)
+CASE(chosen_pin)
 {
 	static struct tpin t[2] = { 0 }, persistent;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
@@ -97,12 +90,11 @@ static void chosen_pin(void **state)
 }
 
 /* The callback comes later; whoever frees the memory waits for it. */
-static void late_callback(void **state)
+CASE(late_callback)
 {
 	static struct tpin t;
 	u64 va, begun;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	set((struct sg_chaos){ .callback_delay_ms = 30 });
@@ -112,14 +104,13 @@ static void late_callback(void **state)
 	assert_int_equal(t.callbacks, 1);
 }
 
-static void random_pins(void **state)
+CASE(random_pins)
 {
 	static struct tpin t[64];
 	struct sg_gpu_stats st = { 0 };
 	int i, revoked = 0;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	set((struct sg_chaos){ .revoke_every = 4, .seed = 42 });
 	for (i = 0; i < 64; i++)
@@ -140,7 +131,7 @@ static void random_pins(void **state)
 	assert_in_range(revoked, 1, 16);
 }
 
-static void before_cuda_7(void **state)
+CASE(before_cuda_7)
 {
 	struct sg_gpu_desc desc = { .name = "old", .vram_size = 16 * PAGE, .bar1_size = 4 * PAGE,
 				    .bar1_per_pin = true, .engines = 1 };
@@ -150,7 +141,6 @@ static void before_cuda_7(void **state)
 	u32 index;
 	u64 va;
 
-	(void)state;
 	desc.vram = m.vram[0];	/* nobody looks at it */
 	desc.phys = (u64 (*)(void *, u64))(void *)before_cuda_7;
 	assert_int_equal(sg_gpu_add(m.sg, &desc, &index), 0);
@@ -182,14 +172,13 @@ static void set_sync_memops(u64 va)
 }
 
 /* Wrong: a device reads BAR1 after an asynchronous copy, on every run stale data. */
-static void strict_wrong(void **state)
+CASE(strict_wrong)
 {
 	struct softgpu_stream s = { .ctx = u.ctx };
 	static struct tpin t;
 	u64 a, b;
 	int i;
 
-	(void)state;
 	set((struct sg_chaos){ .strict = true });
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
@@ -206,13 +195,12 @@ static void strict_wrong(void **state)
 }
 
 /* Right: with SYNC_MEMOPS the call returns when BAR1 shows its effect, strict or not. */
-static void strict_right(void **state)
+CASE(strict_right)
 {
 	static struct tpin t, other;
 	u64 a, b, c;
 	u32 i;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	set_sync_memops(b);
@@ -234,7 +222,7 @@ static void strict_right(void **state)
 }
 
 /* Everything that synchronizes lets held work go, and nothing waits for ever. */
-static void strict_ends(void **state)
+CASE(strict_ends)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_stream s = { .ctx = u.ctx };
@@ -244,7 +232,6 @@ static void strict_ends(void **state)
 	u64 a;
 	int err;
 
-	(void)state;
 	set((struct sg_chaos){ .strict = true });
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
@@ -274,7 +261,7 @@ static void strict_ends(void **state)
 }
 
 /* Work that waits for another context's, held back as well: whoever waits for it lets both go. */
-static void strict_across_contexts(void **state)
+CASE(strict_across_contexts)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_event e = { .ctx = u.ctx };
@@ -282,7 +269,6 @@ static void strict_across_contexts(void **state)
 	struct user second;
 	u64 a, b;
 
-	(void)state;
 	set((struct sg_chaos){ .strict = true });
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
@@ -307,7 +293,7 @@ static void strict_across_contexts(void **state)
 }
 
 /* What a stream waits for goes with it, and nothing else does: not by chance either. */
-static void strict_lets_go_what_must(void **state)
+CASE(strict_lets_go_what_must)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_event e = { .ctx = u.ctx };
@@ -317,7 +303,6 @@ static void strict_lets_go_what_must(void **state)
 	u64 va[3];
 	u32 i;
 
-	(void)state;
 	user_up(&second, &m, 0, &key);
 	user_up(&third, &m, 0, &key);
 	for (i = 0; i < 3; i++) {
@@ -367,14 +352,4 @@ static void strict_lets_go_what_must(void **state)
 	user_down(&second);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(late_callback), T(random_pins), T(before_cuda_7),
-		T(strict_wrong), T(strict_right), T(strict_ends),
-		T(strict_across_contexts), T(strict_lets_go_what_must),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* fetch.c - copies and words whose host memory has to be brought in first, which may take for ever. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <sched.h>
@@ -37,7 +33,6 @@ static int copy_if_there(void *cookie, void *local, u64 addr, u64 len, bool to_p
 
 static int fetch(void *cookie, struct sg_fetch *f)
 {
-	(void)cookie;
 	__atomic_add_fetch(&pages.fetches, 1, __ATOMIC_SEQ_CST);
 	if (pages.refusal)
 		return pages.refusal;
@@ -63,7 +58,6 @@ static void come(bool there)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&pages, 0, sizeof(pages));
 	machine_up(&m, 1, 256 * PAGE, 64 * PAGE, 0);
 	user_up(&slow, &m, 0, &slow_key);
@@ -74,13 +68,14 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (slow.client)
 		user_down(&slow);
 	user_down(&other);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static u32 new_stream(void)
 {
@@ -131,13 +126,12 @@ static void others_go_on(void)
 		sched_yield();
 }
 
-static void waits_alone(void **state)
+CASE(waits_alone)
 {
 	u32 streams[STREAMS];
 	u64 va;
 	int i;
 
-	(void)state;
 	memset(memory, 0x5a, LENGTH);
 	assert_int_equal(mem_alloc(&slow, STREAMS * LENGTH, &va), 0);
 	for (i = 0; i < STREAMS; i++) {
@@ -172,13 +166,12 @@ static void waits_alone(void **state)
 }
 
 /* What is behind it in the stream waits, and nothing else. */
-static void keeps_the_order(void **state)
+CASE(keeps_the_order)
 {
 	struct sg_fetch *f;
 	u32 first = new_stream(), second = new_stream();
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	memset(memory, 1, 64);
 	assert_int_equal(copy(&slow, first, va, HOST(memory), 64, 0), 0);
@@ -194,12 +187,11 @@ static void keeps_the_order(void **state)
 	assert_int_equal(result[63], 1);
 }
 
-static void into_the_process(void **state)
+CASE(into_the_process)
 {
 	struct sg_fetch *f;
 	u64 va;
 
-	(void)state;
 	memset(memory, 0, 64);
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(fill(&slow, 0, va, 64, 7, 0), 0);
@@ -214,14 +206,13 @@ static void into_the_process(void **state)
 }
 
 /* A word that a stream waits for: the watcher serves all processes. */
-static void words(void **state)
+CASE(words)
 {
 	struct softgpu_value v = { .ctx = slow.ctx, .op = SOFTGPU_VALUE_EQ, .value = 5, .width = 8, .va = HOST(memory) };
 	struct softgpu_stream s = { .ctx = other.ctx };
 	struct softgpu_value theirs = v;
 	struct sg_fetch *f;
 
-	(void)state;
 	*(u64 *)(void *)memory = 0;
 	*(u64 *)(void *)result = 5;
 	theirs.ctx = other.ctx;
@@ -253,24 +244,22 @@ static void words(void **state)
 	assert_int_equal(discharge(&other, HOST(result)), 0);
 }
 
-static void cannot_be_fetched(void **state)
+CASE(cannot_be_fetched)
 {
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	assert_true(sg_fetched(until_fetched(), -EFAULT));
 	assert_int_equal(sync_stream(0), -EIO);
 }
 
-static void fetches_are_refused(void **state)
+CASE(fetches_are_refused)
 {
 	u32 streams[STREAMS];
 	u64 va;
 	int i;
 
-	(void)state;
 	pages.refusal = -ENOMEM;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	for (i = 0; i < STREAMS; i++)
@@ -281,13 +270,12 @@ static void fetches_are_refused(void **state)
 }
 
 /* It comes, and is gone when an engine looks, each time. */
-static void is_never_there(void **state)
+CASE(is_never_there)
 {
 	struct softgpu_stream s = { .ctx = slow.ctx };
 	struct sg_fetch *f;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &s) == -EAGAIN) {
@@ -301,14 +289,13 @@ static void is_never_there(void **state)
 }
 
 /* The context, the client and the GPU go at once. */
-static void ends_meanwhile(void **state)
+CASE(ends_meanwhile)
 {
 	struct softgpu_handle h = { .handle = slow.ctx };
 	struct sg_fetch *f, *second;
 	struct softgpu_ctx_create c = { 0 };
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
@@ -325,12 +312,11 @@ static void ends_meanwhile(void **state)
 	assert_false(sg_fetched(second, 0));
 }
 
-static void the_gpu_goes(void **state)
+CASE(the_gpu_goes)
 {
 	struct sg_fetch *f;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
@@ -340,13 +326,4 @@ static void the_gpu_goes(void **state)
 	slow.client = NULL;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(waits_alone), T(keeps_the_order), T(into_the_process), T(words), T(cannot_be_fetched), T(fetches_are_refused),
-		T(is_never_there), T(ends_meanwhile), T(the_gpu_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* hostfunc.c - functions that streams call on the CPU: in which order they are handed out, and what ends them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
@@ -17,7 +13,6 @@ static u64 word;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	word = 0;
@@ -27,12 +22,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (u.client)
 		user_down(&u);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static u32 stream_new(u32 flags)
 {
@@ -98,11 +94,10 @@ static void comes(u64 want)
 	assert_int_equal(error, 0);
 }
 
-static void in_order(void **state)
+CASE(in_order)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(s, 2), 0);
 	comes(1);
@@ -116,11 +111,10 @@ static void in_order(void **state)
 }
 
 /* A stream that is not that far holds up no other stream's functions. */
-static void streams_apart(void **state)
+CASE(streams_apart)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	waits_for_word(s);
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(t, 2), 0);
@@ -135,11 +129,10 @@ static void streams_apart(void **state)
 }
 
 /* Blocking streams and the default stream wait for one another's functions. */
-static void default_stream(void **state)
+CASE(default_stream)
 {
 	u32 s = stream_new(0);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(0, 2), 0);
 	assert_int_equal(func(s, 3), 0);
@@ -150,12 +143,11 @@ static void default_stream(void **state)
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, 0), 0);
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	struct softgpu_host_func a = { .ctx = u.ctx, .error = 1 };
 	u32 nr[] = { SOFTGPU_HOST_FUNC, SOFTGPU_HOST_FUNC_NEXT, SOFTGPU_HOST_FUNC_DONE };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		a.size = sizeof(a);
 		a.ctx = u.ctx;
@@ -170,12 +162,11 @@ static void refused(void **state)
 }
 
 /* What the caller could not be told is handed out again, before what came after it. */
-static void not_delivered(void **state)
+CASE(not_delivered)
 {
 	struct softgpu_host_func a = { .size = sizeof(a), .ctx = u.ctx };
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(t, 2), 0);
@@ -192,12 +183,11 @@ static void not_delivered(void **state)
 }
 
 /* Behind a fault they are handed out as failed, and hold up nothing. */
-static void after_a_fault(void **state)
+CASE(after_a_fault)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
 	u64 id, va;
 
-	(void)state;
 	assert_int_equal(func(t, 1), 0);
 	comes(1);		/* it runs when the fault comes */
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
@@ -252,12 +242,11 @@ static void ends_while_waiting(void (*ends)(void), int want)
 }
 
 /* With the context go its calls: run, reached, queued; and who waits for one learns it. */
-static void context_ends(void **state)
+CASE(context_ends)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
 	u64 id;
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
@@ -270,11 +259,10 @@ static void context_ends(void **state)
 	u.ctx = 0;
 }
 
-static void gpu_goes(void **state)
+CASE(gpu_goes)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
@@ -283,12 +271,11 @@ static void gpu_goes(void **state)
 }
 
 /* A client that closes its file leaves nothing, whatever it was about. */
-static void client_goes(void **state)
+CASE(client_goes)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 	struct sg_gpu_stats stats;
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
@@ -300,12 +287,11 @@ static void client_goes(void **state)
 }
 
 /* More than a program can run at once are not handed out. */
-static void too_many(void **state)
+CASE(too_many)
 {
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
 	u64 id, va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	waits_for_word(s);
 	assert_int_equal(copy(&u, s, va, 64, 8, 0), 0);
@@ -323,13 +309,12 @@ static void too_many(void **state)
 }
 
 /* Strict mode: a function may be what others wait for, so what was held back before it goes. */
-static void strict(void **state)
+CASE(strict)
 {
 	struct sg_chaos chaos = { .strict = true };
 	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
 	u64 va;
 
-	(void)state;
 	sg_chaos_set(m.sg, &chaos);
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(fill(&u, s, va, PAGE, 5, 0), 0);
@@ -339,13 +324,4 @@ static void strict(void **state)
 	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
 }
 
-int main(void)
-{
-#define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(in_order), T(streams_apart), T(default_stream), T(refused), T(not_delivered), T(after_a_fault),
-		T(context_ends), T(gpu_goes), T(client_goes), T(too_many), T(strict),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

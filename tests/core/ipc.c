@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* ipc.c - one process's memory in another: keys, imports, and what each side's end does. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
@@ -16,7 +12,6 @@ static int key_a, key_b;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 0, 0);
 	user_up(&a, &m, 0, &key_a);
 	user_up(&b, &m, 0, &key_b);
@@ -25,7 +20,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (a.client)
 		user_down(&a);
 	if (b.client)
@@ -33,6 +27,8 @@ static int teardown(void **state)
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static int export(struct user *u, u64 va, struct softgpu_ipc_export *e)
 {
@@ -83,13 +79,12 @@ static void set_word(struct user *u, u64 va, u32 w)
 	assert_int_equal(copy(u, 0, va, HOST(&w), sizeof(w), SOFTGPU_OP_SYNC), 0);
 }
 
-static void both_see_one_memory(void **state)
+CASE(both_see_one_memory)
 {
 	struct softgpu_ipc_export e, again;
 	struct softgpu_query q;
 	u64 va, dummy, got, same;
 
-	(void)state;
 	/* so that the two processes' addresses differ */
 	assert_int_equal(mem_alloc(&b, 3 * PAGE, &dummy), 0);
 	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
@@ -128,7 +123,7 @@ static void both_see_one_memory(void **state)
 	assert_int_equal(word(&a, va), 11);
 }
 
-static void who_may_not(void **state)
+CASE(who_may_not)
 {
 	struct softgpu_va_reserve r = { .length = PAGE };
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_HOST, .length = PAGE };
@@ -141,7 +136,6 @@ static void who_may_not(void **state)
 	u64 va, got, none;
 	u32 bit;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	flagged.va = va;
 	assert_int_equal(CALL(a.client, SOFTGPU_IPC_EXPORT, &flagged), -EINVAL);
@@ -189,7 +183,7 @@ static void who_may_not(void **state)
 }
 
 /* Opened in no context: no context's end is the import's. */
-static void in_no_context(void **state)
+CASE(in_no_context)
 {
 	struct softgpu_handle h = { .handle = b.ctx };
 	struct softgpu_ctx_create c = { 0 };
@@ -197,7 +191,6 @@ static void in_no_context(void **state)
 	struct softgpu_ipc_export e;
 	u64 got, same, none, id;
 
-	(void)state;
 	assert_int_equal(CALL(a.client, SOFTGPU_MEM_ALLOC, &alloc), 0);
 	set_word(&a, alloc.va, 7);
 	assert_int_equal(export(&a, alloc.va, &e), 0);
@@ -220,12 +213,11 @@ static void in_no_context(void **state)
 	assert_true(query(&b, got).buffer_id != id);
 }
 
-static void a_freed_ones_key_is_dead(void **state)
+CASE(a_freed_ones_key_is_dead)
 {
 	struct softgpu_ipc_export e, next;
 	u64 va, va2, got;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(mem_free(&a, va), 0);
@@ -241,12 +233,11 @@ static void a_freed_ones_key_is_dead(void **state)
 	assert_int_equal(open_by(&b, &next, &got), -ENOKEY);
 }
 
-static void the_importer_keeps_the_memory(void **state)
+CASE(the_importer_keeps_the_memory)
 {
 	struct softgpu_ipc_export e;
 	u64 va, next, got, same, before = vram_free(0);
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
 	set_word(&a, va, 77);
 	assert_int_equal(export(&a, va, &e), 0);
@@ -269,14 +260,13 @@ static void the_importer_keeps_the_memory(void **state)
 	assert_true(vram_free(0) == before);
 }
 
-static void pins_are_each_sides_own(void **state)
+CASE(pins_are_each_sides_own)
 {
 	static struct tpin exporters, importers, persistent, late;
 	struct softgpu_ipc_export e;
 	struct sg_gpu_stats st;
 	u64 va, got, same;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&b, &e, &got), 0);
@@ -303,12 +293,11 @@ static void pins_are_each_sides_own(void **state)
 }
 
 /* Two allocations in one page: two keys, and nobody gets a slot that another process may write to. */
-static void small_ones(void **state)
+CASE(small_ones)
 {
 	struct softgpu_ipc_export e1, e2;
 	u64 va1, va2, got1, got2, next;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, 600, &va1), 0);
 	assert_int_equal(mem_alloc(&a, 600, &va2), 0);
 	assert_true(va1 / PAGE == va2 / PAGE);
@@ -336,14 +325,13 @@ static void small_ones(void **state)
 	assert_true(next == va1);
 }
 
-static void ends_of_all_kinds(void **state)
+CASE(ends_of_all_kinds)
 {
 	static struct tpin t;
 	struct softgpu_ipc_export e;
 	struct softgpu_handle h = { .handle = b.ctx };
 	u64 va, got;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&b, &e, &got), 0);
@@ -363,14 +351,13 @@ static void ends_of_all_kinds(void **state)
 }
 
 /* From a context on another GPU; and that of the memory is taken out. */
-static void two_gpus(void **state)
+CASE(two_gpus)
 {
 	static struct tpin t;
 	struct softgpu_ipc_export e, other;
 	struct user c;
 	u64 va, mine, got;
 
-	(void)state;
 	user_up(&c, &m, 1, &key_b);
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	set_word(&a, va, 5);
@@ -420,13 +407,12 @@ static void *import_over_and_over(void *arg)
 	return NULL;
 }
 
-static void frees_against_opens(void **state)
+CASE(frees_against_opens)
 {
 	struct softgpu_ipc_export e;
 	u64 opened = 0, va, rounds;
 	pthread_t importer;
 
-	(void)state;
 	__atomic_store_n(&stop, false, __ATOMIC_RELEASE);
 	assert_int_equal(pthread_create(&importer, NULL, import_over_and_over, &opened), 0);
 	for (rounds = 0; rounds < 3000; rounds++) {
@@ -447,13 +433,12 @@ static void frees_against_opens(void **state)
 }
 
 /* Every allocation that opening and exporting makes fails once. */
-static void out_of_memory(void **state)
+CASE(out_of_memory)
 {
 	struct softgpu_ipc_export e;
 	u64 va, got, n;
 	int err;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	for (n = 1, err = -ENOMEM; err; n++) {
 		sg_fail_alloc(n);
@@ -472,22 +457,4 @@ static void out_of_memory(void **state)
 	assert_int_equal(word(&b, got), 0);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(both_see_one_memory),
-		T(who_may_not),
-		T(in_no_context),
-		T(a_freed_ones_key_is_dead),
-		T(the_importer_keeps_the_memory),
-		T(pins_are_each_sides_own),
-		T(small_ones),
-		T(ends_of_all_kinds),
-		T(two_gpus),
-		T(frees_against_opens),
-		T(out_of_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* managed.c - pins of managed memory: refused, and in strict mode of a copy that misleads. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
@@ -25,7 +21,6 @@ static void strict(bool on)
 
 static int set_up(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
 	managed = user_up_in(&u, &m, &key, storage, WINDOW, 4 * PAGE);
 	return 0;
@@ -33,11 +28,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	user_down(&u);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(set_up, tear_down)
 
 static u8 *bar1(struct tpin *t, u32 page)
 {
@@ -52,12 +48,11 @@ static u64 vram_free(void)
 	return st.vram_free;
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	u64 va = HOST(managed), before = vram_free();
 	static struct tpin t;
 
-	(void)state;
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), -EINVAL);
@@ -70,13 +65,12 @@ static void refused(void **state)
 }
 
 /* What the program writes does not get there, what a device writes does not get back. */
-static void stale_and_lost(void **state)
+CASE(stale_and_lost)
 {
 	u64 va = HOST(managed), vram;
 	static struct tpin t;
 	u8 out[16];
 
-	(void)state;
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &vram), 0);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
@@ -106,7 +100,7 @@ static void stale_and_lost(void **state)
 }
 
 /* It is a pin as any other: once, shared pages, revoked with the memory, which is all given back. */
-static void a_pin_like_others(void **state)
+CASE(a_pin_like_others)
 {
 	u64 va = HOST(managed), before = vram_free();
 	static struct tpin t[2], persistent, others;
@@ -114,7 +108,6 @@ static void a_pin_like_others(void **state)
 	struct user stranger;
 	static int other_key;
 
-	(void)state;
 	strict(true);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va + PAGE, 2 * PAGE, false), -EINVAL);
@@ -137,7 +130,7 @@ static void a_pin_like_others(void **state)
 }
 
 /* The tokens of its own context open it, those of another do not. */
-static void tokens(void **state)
+CASE(tokens)
 {
 	u64 va = HOST(managed), elsewhere;
 	struct softgpu_query q;
@@ -145,7 +138,6 @@ static void tokens(void **state)
 	static struct tpin t;
 	struct user second;
 
-	(void)state;
 	strict(true);
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&second, PAGE, &elsewhere), 0);
@@ -163,12 +155,11 @@ static void tokens(void **state)
 	user_down(&second);
 }
 
-static void no_room(void **state)
+CASE(no_room)
 {
 	u64 va = HOST(managed), all;
 	static struct tpin t;
 
-	(void)state;
 	strict(true);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(mem_alloc(&u, vram_free() - PAGE, &all), 0);
@@ -198,13 +189,12 @@ static void *pins(void *arg)
 }
 
 /* Two make the copy at once, while a third takes the memory away. */
-static void races(void **state)
+CASE(races)
 {
 	u64 va = HOST(managed), before = vram_free();
 	pthread_t threads[2];
 	int i;
 
-	(void)state;
 	strict(true);
 	pthread_create(&threads[0], NULL, pins, NULL);
 	pthread_create(&threads[1], NULL, pins, &key);
@@ -218,12 +208,4 @@ static void races(void **state)
 	assert_int_equal(vram_free(), before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		T(refused), T(stale_and_lost), T(a_pin_like_others), T(tokens), T(no_room), T(races),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* visible.c - memory that the CPU sees where it stands: who is shown it, who may pin it, and its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <errno.h>
@@ -20,7 +16,6 @@ static int watched_frees;
 
 static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 {
-	(void)priv;
 	MUST(proc_key == &key || proc_key == &other);
 	hidden_of = proc_key;
 	hidden_va = va;
@@ -34,7 +29,6 @@ static int setup(void **state)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 
-	(void)state;
 	m.hide = hide;
 	machine_up(&m, 1, 64 * PAGE, 64 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
@@ -47,15 +41,15 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	machine_down(&m);
 	return 0;
 }
 
+FIXTURE(setup, teardown)
+
 static void shown(void *arg, u64 phys, bool on_pci)
 {
-	(void)on_pci;
 	*(u64 *)arg = phys;
 }
 
@@ -66,11 +60,10 @@ static int free_visible(u64 va)
 	return CALL(u.client, SOFTGPU_MEM_FREE, &a);
 }
 
-static void pages(void **state)
+CASE(pages)
 {
 	u64 va, small, phys = 0, second = 0;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 2 * PAGE, &va), 0);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
 	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), 0);
@@ -85,12 +78,11 @@ static void pages(void **state)
 	assert_int_equal(second % PAGE, 0);
 }
 
-static void ends(void **state)
+CASE(ends)
 {
 	struct tpin t = { 0 };
 	u64 va, phys;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	watched = &t;
@@ -105,23 +97,21 @@ static void ends(void **state)
 	assert_int_equal(free_visible(va), -ENOENT);
 }
 
-static void ends_with_context(void **state)
+CASE(ends_with_context)
 {
 	struct softgpu_handle h = { .handle = u.ctx };
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
 	assert_int_equal(hides, 2);
 }
 
-static void ends_with_gpu(void **state)
+CASE(ends_with_gpu)
 {
 	u64 va, phys;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	sg_gpu_remove(m.sg, 0);
 	assert_int_equal(hides, 1);
@@ -129,7 +119,7 @@ static void ends_with_gpu(void **state)
 }
 
 /* Each personality pins its own side's memory only. */
-static void whose(void **state)
+CASE(whose)
 {
 	struct sg_pin_who who = { .proc_key = &key };
 	struct softgpu_ctx_create c = { 0 };
@@ -138,7 +128,6 @@ static void whose(void **state)
 	u64 va, cuda, phys;
 	u32 ctx = u.ctx;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 100, &va), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
@@ -185,7 +174,7 @@ static u64 vram_free(void)
 }
 
 /* Kept memory goes elsewhere, and everybody finds it there; unless somebody knows where it is. */
-static void moves(void **state)
+CASE(moves)
 {
 	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE };
 	u8 there[3 * 4096], back[sizeof(there)];
@@ -193,7 +182,6 @@ static void moves(void **state)
 	struct tpin t = { 0 };
 	u64 va, before, after, vram;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	vram = vram_free();
 	for (size_t i = 0; i < sizeof(there); i++)
@@ -248,14 +236,13 @@ static u64 bar1_used(void)
 }
 
 /* In system memory it takes neither VRAM nor aperture, and is what it was to everybody else. */
-static void moves_to_system_memory(void **state)
+CASE(moves_to_system_memory)
 {
 	u8 there[3 * 4096], back[sizeof(there)];
 	struct tpin t = { 0 }, pin = { 0 };
 	struct sg_movable movable;
 	u64 va, vram, phys;
 
-	(void)state;
 	vram = vram_free();
 	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	for (size_t i = 0; i < sizeof(there); i++)
@@ -301,13 +288,12 @@ static void moves_to_system_memory(void **state)
 }
 
 /* A GPU that goes takes nothing of a keep but what it could do. */
-static void kept_of_a_gpu_that_goes(void **state)
+CASE(kept_of_a_gpu_that_goes)
 {
 	struct tpin t = { 0 };
 	struct sg_movable movable;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	movable = movable_of(va, PAGE);
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
@@ -334,7 +320,7 @@ static int close_visible(struct user *v, u64 va)
 }
 
 /* Another process sees it, too, for as long as it has it open; CUDA's contexts have no part in it. */
-static void opened_elsewhere(void **state)
+CASE(opened_elsewhere)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 	struct softgpu_va unflagged = { 0 };
@@ -344,7 +330,6 @@ static void opened_elsewhere(void **state)
 	struct user v;
 	u32 ctx;
 
-	(void)state;
 	user_up(&v, &m, 0, &other);
 	assert_int_equal(mem_alloc(&v, PAGE, &cuda), 0);
 	assert_int_equal(mem_alloc(&u, PAGE + 100, &va), 0);
@@ -393,7 +378,7 @@ static void opened_elsewhere(void **state)
 }
 
 /* The CPU's pool: known and shown as VRAM is, takes none, and is whatever the BAR's size is. */
-static void system_memory(void **state)
+CASE(system_memory)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM };
 	static struct machine small = { .hide = hide };
@@ -403,7 +388,6 @@ static void system_memory(void **state)
 	u64 va, vram, phys;
 	u8 byte = 7;
 
-	(void)state;
 	vram = vram_free();
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
@@ -437,13 +421,12 @@ static void system_memory(void **state)
 }
 
 /* An embedder that cannot hide what it showed is asked to show nothing. */
-static void needs_hide(void **state)
+CASE(needs_hide)
 {
 	static struct machine blind;
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 	struct user v;
 
-	(void)state;
 	machine_up(&blind, 1, 16 * PAGE, 16 * PAGE, 0);
 	user_up(&v, &blind, 0, &key);
 	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EINVAL);
@@ -452,13 +435,12 @@ static void needs_hide(void **state)
 }
 
 /* Memory that may not have a place in the BAR is not shown: all of VRAM must be there. */
-static void needs_a_large_bar(void **state)
+CASE(needs_a_large_bar)
 {
 	static struct machine small = { .hide = hide };
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 	struct user v;
 
-	(void)state;
 	machine_up(&small, 1, 16 * PAGE, 15 * PAGE, 0);
 	user_up(&v, &small, 0, &key);
 	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EOPNOTSUPP);
@@ -466,14 +448,4 @@ static void needs_a_large_bar(void **state)
 	machine_down(&small);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(needs_a_large_bar), T(moves),
-		T(moves_to_system_memory), T(kept_of_a_gpu_that_goes),
-		T(opened_elsewhere), T(system_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* watch.c - a kernel's stand-in: what it sees of other writers, in strict mode and without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <sched.h>
@@ -16,7 +12,6 @@ static u64 flag, result;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	MUST(!mem_alloc(&u, PAGE, &flag));
@@ -26,11 +21,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static void strict(bool on)
 {
@@ -76,9 +72,8 @@ static u32 seen(u32 stream)
 	return word;
 }
 
-static void plain(void **state)
+CASE(plain)
 {
-	(void)state;
 	launch(0, 20);
 	assert_int_equal(seen(0), 0);
 	launch(0, 10000);
@@ -90,9 +85,8 @@ static void plain(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
 }
 
-static void strict_snapshot(void **state)
+CASE(strict_snapshot)
 {
-	(void)state;
 	strict(true);
 	launch(0, 2000);	/* long enough for the write to come meanwhile */
 	dma_write(&m, &u, flag, 7);
@@ -108,11 +102,10 @@ static void strict_snapshot(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 1);
 }
 
-static void strict_flush(void **state)
+CASE(strict_flush)
 {
 	struct softgpu_handle h = { .handle = u.ctx }, wrong = { .handle = 12345 };
 
-	(void)state;
 	strict(true);
 	launch(0, 10000);
 	dma_write(&m, &u, flag, 7);
@@ -123,12 +116,11 @@ static void strict_flush(void **state)
 }
 
 /* What the GPU's own engines write is seen at once, and a watch leaves them free. */
-static void strict_engines(void **state)
+CASE(strict_engines)
 {
 	u32 word = 7, streams[4];
 	int i;
 
-	(void)state;
 	strict(true);
 	for (i = 0; i < 4; i++) {
 		streams[i] = stream_new();
@@ -145,14 +137,13 @@ static void strict_engines(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
 }
 
-static void bad_arguments(void **state)
+CASE(bad_arguments)
 {
 	struct softgpu_watch w = { .ctx = u.ctx, .va = flag, .result = result, .timeout_ms = 1 };
 	int other_key;
 	struct user v;
 	u64 there;
 
-	(void)state;
 	assert_int_equal(watch_of(0, flag + 1, result, 1), -EINVAL);
 	assert_int_equal(watch_of(0, flag, result + 2, 1), -EINVAL);
 	assert_int_equal(watch_of(0, flag, result, 0), -EINVAL);
@@ -175,7 +166,7 @@ static void bad_arguments(void **state)
 }
 
 /* A watch ends with its context, with its GPU, and when the memory goes from under it. */
-static void ends(void **state)
+CASE(ends)
 {
 	struct softgpu_handle h = { .handle = u.ctx };
 	struct softgpu_phys_create p = { .length = PAGE };
@@ -184,7 +175,6 @@ static void ends(void **state)
 	struct softgpu_va_range range = { 0 };
 	u64 a;
 
-	(void)state;
 	/* Freeing waits for the stream's work, so it lasts as long as the watch. */
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(watch_of(0, a, result, 50), 0);
@@ -222,12 +212,11 @@ static void ends(void **state)
 /* ---- copies that are held ---- */
 
 /* A copy that was queued before its source was written gets neither the old data nor the new. */
-static void strict_copy(void **state)
+CASE(strict_copy)
 {
 	u32 words[4], i, torn;
 	u64 to;
 
-	(void)state;
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &to), 0);
 	assert_int_equal(copy(&u, 0, to, flag, 16, 0), 0);
@@ -248,12 +237,11 @@ static void strict_copy(void **state)
 }
 
 /* What the program itself has queued before it is no device's doing. */
-static void strict_chain(void **state)
+CASE(strict_chain)
 {
 	u32 words[4] = { 1, 2, 3, 4 };
 	u64 a, b;
 
-	(void)state;
 	strict(true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &b), 0);
@@ -267,7 +255,7 @@ static void strict_chain(void **state)
 }
 
 /* Only what a call synchronizes with is let go: another stream's work is still held. */
-static void strict_streams(void **state)
+CASE(strict_streams)
 {
 	u32 one = stream_new(), two = stream_new(), i;
 	struct softgpu_event_create ec = { .ctx = u.ctx };
@@ -275,7 +263,6 @@ static void strict_streams(void **state)
 	const u8 *byte;
 	static struct tpin t;
 
-	(void)state;
 	assert_int_equal(tpin_get(&t, &u, flag, PAGE, false), 0);
 	byte = m.vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
@@ -308,13 +295,4 @@ static void strict_streams(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(plain), T(strict_snapshot), T(strict_flush), T(strict_engines), T(bad_arguments), T(ends),
-		T(strict_copy), T(strict_chain), T(strict_streams),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

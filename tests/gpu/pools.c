@@ -651,7 +651,7 @@ static int run(const struct part *part)
 		alarm(60);
 		part->run();
 		fflush(stdout);
-		_exit(failures ? 1 : 0);
+		_exit(check_counts.failures ? 1 : 0);
 	}
 	waitpid(pid, &status, 0);
 	if (status)

@@ -62,5 +62,5 @@ int main(void)
 	cuCtxDestroy(context);
 	CHECK(peerdma_cache_drain(cache) == 2 && removed == 3, "a context goes, with all registrations");
 	peerdma_cache_close(cache);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -12,28 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "peerdma_hooks.h"
 #include "../lib/cuda_calls.h"
 
 #define MIB (1UL << 20)
-
-static int failures;
-
-#define CHECK(ok, ...) check((ok), __LINE__, __VA_ARGS__)
-
-__attribute__((format(printf, 3, 4)))
-static int check(int ok, int line, const char *fmt, ...)
-{
-	va_list args;
-
-	printf("%s - ", ok ? "ok" : "not ok");
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	printf(ok ? "\n" : " (line %d)\n", line);
-	failures += !ok;
-	return ok;
-}
 
 /* ---- what was told ---- */
 
@@ -217,6 +200,5 @@ int main(void)
 	ntold = 0;
 	cu.cuMemFree_v2(4096);
 	CHECK(!ntold, "nothing is told once unsubscribed");
-	printf("%d failed\n", failures);
-	return failures != 0;
+	return check_end(NULL);
 }

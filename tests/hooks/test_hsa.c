@@ -10,18 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "peerdma_hooks.h"
-
-static int failures;
-
-static int check(int ok, int line, const char *what)
-{
-	printf("%s - %s (line %d)\n", ok ? "ok" : "not ok", what, line);
-	failures += !ok;
-	return ok;
-}
-
-#define CHECK(ok) check((ok), __LINE__, #ok)
 
 struct handle {
 	uint64_t handle;
@@ -34,7 +24,6 @@ static unsigned int ntold;
 
 static void tell(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (ntold < 4)
 		told[ntold++] = *event;
 }
@@ -133,6 +122,5 @@ int main(int argc, char **argv)
 	CHECK(!shut_down() && was_ended(NULL, UINT64_MAX, "hsa_shut_down"));
 	report();
 	peerdma_hooks_unsubscribe(tell, NULL);
-	printf("%d failed\n", failures);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -93,16 +93,16 @@ int main(int argc, char **argv)
 	CHECK(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
 	CHECK(region_says(host, "monitor", "host"), "host memory: the monitor that its pin started");
 	CHECK(region_says(host, "why", "a monitor of host memory ends"), "and why");
-	if (failures)
+	if (check_counts.failures)
 		puts(text);
 	look(argv[1], "");
 	CHECK(strstr(text, "host: a monitor of host memory ends") != NULL, "people are told of it");
 	CHECK(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
 		     "hooks: the registration has no word; libpeerdma-hooks sees every way") != NULL, "and of who");
-	if (failures)
+	if (check_counts.failures)
 		puts(text);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 	free(host);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -105,5 +105,5 @@ int main(void)
 	CHECK(!peerdma_unpin(b) && !notice(), "unpinned before the notice was read: there is none");
 	race();
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

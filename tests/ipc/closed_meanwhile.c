@@ -176,5 +176,5 @@ int main(void)
 	other_end(&exporter, SIGKILL);
 	other_end(&creator, SIGKILL);
 	other_end(&second, SIGKILL);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -136,8 +136,7 @@ static struct exporter begin(void)
 	struct exporter e;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	fflush(NULL);
 	e.pid = fork();
 	if (!e.pid) {
@@ -506,7 +505,7 @@ int main(void)
 				hsa_signals();
 			else
 				one_kind(part);
-			exit(failures ? 1 : 0);
+			exit(check_counts.failures ? 1 : 0);
 		}
 		waitpid(pid, &status, 0);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)

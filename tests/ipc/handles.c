@@ -196,7 +196,6 @@ static void export_to_read(void *arg)
 
 static void attack(void *unused)
 {
-	(void)unused;
 	open_to_write();
 }
 

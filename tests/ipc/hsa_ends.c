@@ -120,7 +120,6 @@ static int gone(void)
 
 static void *ask_close(void *unused)
 {
-	(void)unused;
 	ASK(&o, OTHER_CLOSE);
 	return NULL;
 }
@@ -208,7 +207,6 @@ static void raise_in_a_look(void)
 
 static void handler(int sig)
 {
-	(void)sig;
 	atomic_fetch_add(&handled, 1);
 }
 

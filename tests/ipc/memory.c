@@ -185,8 +185,7 @@ static void monitored(void)
 	int fd = memfd_create("test", MFD_CLOEXEC), ret;
 	char *p, *again;
 
-	if (ftruncate(fd, 65536))
-		abort();
+	MUST(!ftruncate(fd, 65536));
 	p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memset(p, 1, 65536);
 	ret = peerdma_ipc_export(p, 65536, 0, &h);
@@ -202,8 +201,7 @@ static void monitored(void)
 	memset(again, 2, 65536);
 	CHECK(!peerdma_ipc_export(again, 65536, 0, &h2) && memcmp(&h, &h2, sizeof(h)), "at the same address: another handle");
 	CHECK(ASK(&o, OTHER_OPEN, .handle = h2).value == 2 && ASK(&o, OTHER_OPEN, .handle = h).ret == -ESTALE, "only the new one opens");
-	if (mmap(again + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		abort();
+	MUST(mmap(again + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
 	CHECK(ASK(&o, OTHER_OPEN, .handle = h2).ret == -ESTALE, "a page of it replaced: ended");
 	other_end(&o, SIGKILL);
 }

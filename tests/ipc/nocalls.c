@@ -196,7 +196,7 @@ static int one(const char *what, int (*run)(void), enum call call, unsigned int 
 	unsigned int before, maps;
 	int ret;
 
-	failures = 0;
+	check_counts.failures = 0;
 	alarm(20);		/* some calls would be made again without end */
 	caller = pthread_self();
 	before = descriptors(getpid());
@@ -222,7 +222,7 @@ static int one(const char *what, int (*run)(void), enum call call, unsigned int 
 	maps = mappings();
 	if (run() || descriptors(getpid()) != before || mappings() != maps)
 		CHECK(0, "%s: %s() number %u failed: the next one leaves something", what, calls[call].name, n);
-	return failures ? 1 : 0;
+	return check_counts.failures ? 1 : 0;
 }
 
 static void sweep(const char *what, int (*run)(void), const bool *needed)
@@ -270,5 +270,5 @@ int main(void)
 	sweep("exporting", exporting, exporter);
 	sweep("opening", opening, importer);
 	other_end(&o, SIGKILL);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

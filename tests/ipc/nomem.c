@@ -116,5 +116,5 @@ int main(void)
 	peerdma_ipc_close(m);
 	other_end(&o, SIGKILL);
 	other_end(&big, SIGKILL);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

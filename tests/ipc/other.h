@@ -149,8 +149,7 @@ static inline struct other other_make(uid_t uid)
 	struct other o;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	o.pid = fork();
 	if (!o.pid) {
 		struct other_ask ask;

@@ -204,8 +204,7 @@ static void begin(void)
 {
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	fflush(stdout);
 	exporter = fork();
 	sock = pair[!exporter];
@@ -226,8 +225,7 @@ static struct peerdma_ipc_handle exported(int pool, int n, uint8_t fill)
 {
 	struct answer a = ASK(ALLOC, .pool = pool, .n = n, .fill = fill);
 
-	if (a.ret)
-		abort();
+	MUST(!a.ret);
 	a = ASK(EXPORT, .n = n);
 	CHECK(!a.ret, "exported: %s", a.text);
 	return a.handle;

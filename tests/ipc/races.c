@@ -32,15 +32,7 @@ static struct shared {
 	_Atomic uint64_t failures;
 } *shared;
 
-static uint64_t state = 88172645463325252ULL;
-
-static uint64_t rnd(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
+static uint64_t state = 1;
 
 static void spin_ns(uint64_t ns)
 {
@@ -82,7 +74,7 @@ static void exporter(uint64_t rounds)
 		/* On a busy machine the other process would never be as far. */
 		if (i % 4 == 1)
 			await(&shared->copies, i / 4 + 1);
-		spin_ns(rnd(100000));
+		spin_ns(below(&state, 100000));
 		if (peerdma_ipc_unexport(&shared->handle))
 			fatal("unexport");
 		/* It is this process's alone again, for something else. */
@@ -142,7 +134,7 @@ static void setter(uint64_t rounds)
 	for (uint64_t i = 1; i <= rounds; i++) {
 		await(&shared->opened, i);
 		/* About when it goes to sleep. */
-		spin_ns(15000 + rnd(15000));
+		spin_ns(15000 + below(&state, 15000));
 		if (peerdma_ipc_signal_set(s, i))
 			fatal("set");
 		await(&shared->closed, i);

@@ -23,7 +23,6 @@ static void *set_later(void *arg)
 
 static void interrupted(int sig)
 {
-	(void)sig;
 }
 
 /* Sleeps until another process is killed, which the signal has to do with. */

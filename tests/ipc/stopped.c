@@ -129,7 +129,6 @@ static void notify(int after)
 
 static void *stopped(void *unused)
 {
-	(void)unused;
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	/* Whoever knows it may wait for it. */
 	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
@@ -418,7 +417,6 @@ static void *first(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	first_result = peerdma_ipc_signal_create(0, 0, &s);
 	return NULL;
 }

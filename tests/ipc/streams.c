@@ -103,8 +103,7 @@ static struct offered begin(pid_t *pid)
 	struct offered o;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	*pid = fork();
 	sock = pair[!*pid];
 	close(pair[!!*pid]);
@@ -119,7 +118,6 @@ static struct offered begin(pid_t *pid)
 
 static void handler(int sig)
 {
-	(void)sig;
 }
 
 static void signals(const struct offered *o)
@@ -676,5 +674,5 @@ end:
 		waitpid(pids[i], NULL, 0);
 	}
 	fflush(stdout);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

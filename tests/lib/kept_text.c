@@ -28,7 +28,7 @@ static void mark(void)
 
 static int keeps(int line, const char *call, int ret)
 {
-	return check(!ret && strstr(text, "0x1234") && !strcmp(text, peerdma_last_error()), line, "%s: %d", call, ret);
+	return CHECK_AT(line, !ret && strstr(text, "0x1234") && !strcmp(text, peerdma_last_error()), "%s: %d", call, ret);
 }
 
 static void of_pins(char *memory)
@@ -93,10 +93,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	struct peerdma_region *region;
 	int ret = peerdma_pin(pins, pinned, 4096, 0, NULL, &region);
 
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)registration;
 	if (!ret)
 		ret = peerdma_unpin(region);
 	return ret ? ret : add_returns;
@@ -104,10 +100,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 
 static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 /* It calls one that tries several ways, which works, and then fails by itself. */
@@ -188,5 +180,5 @@ int main(void)
 	of_ipc(&o);
 	other_end(&o, SIGKILL);
 	free(memory);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

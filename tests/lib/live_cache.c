@@ -44,12 +44,6 @@ static struct buffer {
 	unsigned long long id;
 } buffers[BUFFERS];
 
-static uint32_t next(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*seed >> 33);
-}
-
 /* ---- back-end `id' ---- */
 
 #define BUFFER_ID	7	/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
@@ -63,24 +57,16 @@ static unsigned long long id_of(uint64_t addr)
 
 static int id_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->handle = (void *)(uintptr_t)id_of(addr);
 	return 0;
 }
 
 static void id_remove(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static int id_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
 {
-	(void)arg;
-	(void)length;
 	return (uintptr_t)region->registration == id_of(addr);
 }
 
@@ -123,10 +109,10 @@ static void *uses(void *arg)
 
 	cu.cuCtxSetCurrent(context);
 	for (unsigned long i = 0; i < operations; i++) {
-		struct buffer *b = &buffers[next(&seed) % BUFFERS];
+		struct buffer *b = &buffers[rnd(&seed) % BUFFERS];
 
 		pthread_rwlock_rdlock(&b->lock);
-		if (wrong(b, next(&seed) % (LENGTH - 4096)))
+		if (wrong(b, rnd(&seed) % (LENGTH - 4096)))
 			__atomic_add_fetch(&bad, 1, __ATOMIC_RELAXED);
 		pthread_rwlock_unlock(&b->lock);
 	}
@@ -284,7 +270,7 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, uses, (void *)(uintptr_t)(seed * 1000 + i));
 	for (unsigned long i = 0; i < operations / 8; i++) {
-		struct buffer *b = &buffers[next(&seed) % BUFFERS];
+		struct buffer *b = &buffers[rnd(&seed) % BUFFERS];
 
 		pthread_rwlock_wrlock(&b->lock);
 		renew(b);
@@ -316,5 +302,5 @@ int main(int argc, char **argv)
 	for (int i = 0; i < BUFFERS; i++)
 		memory->free(&buffers[i]);
 	peerdma_close(ctx);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -44,12 +44,6 @@ static struct {
 	unsigned char number;
 } chunks[CHUNKS];
 
-static uint32_t next(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*seed >> 33);
-}
-
 static gpu_ptr at(int i)
 {
 	return base + (size_t)i * chunk;
@@ -325,7 +319,7 @@ static void *uses(void *arg)
 
 	cu.cuCtxSetCurrent(context);
 	for (unsigned long i = 0; i < operations || !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
-		int from = (int)(next(&seed) % CHUNKS), most = 1 + (int)(next(&seed) % 8), to = from;
+		int from = (int)(rnd(&seed) % CHUNKS), most = 1 + (int)(rnd(&seed) % 8), to = from;
 
 		while (to < CHUNKS && to - from < most) {
 			pthread_rwlock_rdlock(&chunks[to].lock);
@@ -359,17 +353,17 @@ static void churn(uint64_t *seed)
 	int top = CHUNKS / 2;
 
 	for (unsigned long i = 0; i < operations / 8; i++) {
-		uint32_t what = next(seed) % 8;
+		uint32_t what = rnd(seed) % 8;
 
 		if (what == 7)
-			usleep(next(seed) % 200);	/* some gets between */
+			usleep(rnd(seed) % 200);	/* some gets between */
 
 		if (what < 4 && top < CHUNKS)
 			turn(top++, 1);
 		else if (what < 6 && top > CHUNKS / 2)
 			turn(--top, 0);
 		else if (top)
-			turn((int)(next(seed) % (uint32_t)top), what & 1);
+			turn((int)(rnd(seed) % (uint32_t)top), what & 1);
 	}
 }
 
@@ -498,5 +492,5 @@ int main(int argc, char **argv)
 	}
 	peerdma_close(ctx);
 	CHECK(!cu.cuMemAddressFree(base, CHUNKS * chunk), "all is unmapped");
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

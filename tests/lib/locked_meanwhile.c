@@ -39,8 +39,6 @@ pid_t getpid(void)
 
 static void see(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *map_at(void *addr)
@@ -57,7 +55,6 @@ static void *pin_first(void *unused)
 	void *memory = map_at(NULL);
 	int ret;
 
-	(void)unused;
 	calls_left = place;
 	ret = peerdma_pin(ctx, memory, page, PEERDMA_HOST, NULL, &region);
 	calls_left = 0;
@@ -124,5 +121,5 @@ int main(void)
 	}
 	CHECK(place > 1 && !others, "the first pin is held up at each of %d places", place - 1);
 	CHECK(!live && !unlocked, "what replaced another pin's memory is not taken for it, nor unlocked: %d and %d are", live, unlocked);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

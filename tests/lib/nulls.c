@@ -63,8 +63,6 @@ static int fd;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 TRY(open, peerdma_open(P(0, &new_ctx), 0))
@@ -288,5 +286,5 @@ int main(int argc, char **argv)
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

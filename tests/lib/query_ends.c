@@ -93,5 +93,5 @@ int main(void)
 					wrong += !right(from * page + (odd & 1 ? 100 : 0), to * page - (odd & 2 ? 100 : 0));
 		CHECK(!wrong, "%s: %d ranges differ from their pages", layouts[l], wrong);
 	}
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -261,5 +261,5 @@ int main(void)
 	sweep("a dma-buf", "kernel", 1, true, dmabufs);
 	sweep("a cache", "kernel", 0, true, caching);
 	sweep("a cache of GPU memory", "kernel", 4, true, caching);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -33,10 +33,11 @@ static int live_mrs(void)
 
 static int over(void **state)
 {
-	(void)state;
 	peerdma_close(ctx);
 	return live_pins() + live_mrs() + fake.mappings;
 }
+
+FIXTURE(reset, over)
 
 static struct peerdma_region *pin(char *at, size_t length, unsigned int flags)
 {
@@ -63,13 +64,12 @@ static void says(const char *text)
 
 /* ---- several pins ---- */
 
-static void pinned(void **state)
+CASE(pinned)
 {
 	struct peerdma_region *r, *one, *const *segments;
 	struct peerdma_status s;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory + 100, N * PAGE - 200, 0);
 	segments = peerdma_segments(r, &n);
@@ -98,7 +98,7 @@ static void pinned(void **state)
 }
 
 /* One mapping, whose ranges are the pinned bytes, each once, though neighbours share pages. */
-static void mapped(void **state)
+CASE(mapped)
 {
 	struct peerdma_mapping *m;
 	const struct peerdma_range *ranges;
@@ -107,7 +107,6 @@ static void mapped(void **state)
 	void *view;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, N * PAGE, 0);
 	assert_int_equal(peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);
@@ -150,13 +149,12 @@ static void mapped(void **state)
 }
 
 /* Over when one of them is, with one notice. */
-static void revoked(void **state)
+CASE(revoked)
 {
 	struct peerdma_notice notice = { .size = sizeof(notice) };
 	struct peerdma_region *r, *other, *const *segments;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	other = pin(memory, 4 * PAGE, 0);
 	r = pin(memory + 10 * PAGE, 5 * PAGE, 0);
@@ -179,12 +177,11 @@ static void revoked(void **state)
 }
 
 /* Whichever pin fails, nothing is left. */
-static void fails(void **state)
+CASE(fails)
 {
 	static const int errors[] = { -EDQUOT, -ENOSPC, -ENOMEM, -ENFILE };
 	struct peerdma_region *r = (void *)1;
 
-	(void)state;
 	open_with("kernel");
 	for (int nth = 1; nth <= 8; nth++) {
 		fake.fail_nth = nth;
@@ -215,12 +212,11 @@ static void fails(void **state)
 
 /* ---- one dma-buf ---- */
 
-static void exported(void **state)
+CASE(exported)
 {
 	struct peerdma_region *r;
 	int fd;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, 8 * PAGE, 0);
 	assert_int_equal(peerdma_export_dmabuf(r, 0, 0, &fd), 0);
@@ -244,13 +240,12 @@ static void exported(void **state)
 	assert_int_equal(peerdma_export_dmabuf(r, 0, 0, &fd), -ESTALE);
 }
 
-static void dmabuf(void **state)
+CASE(dmabuf)
 {
 	struct peerdma_region *r;
 	struct peerdma_notice notice = { .size = sizeof(notice) };
 	int fd, first = dup(0);
 
-	(void)state;
 	close(first);
 	open_with("dmabuf");
 	r = pin(memory + 100, N * PAGE - 200, PEERDMA_DIRECT);
@@ -291,12 +286,11 @@ static void dmabuf(void **state)
 	open_with("dmabuf");
 }
 
-static void staging(void **state)
+CASE(staging)
 {
 	struct peerdma_region *r;
 	char *view;
 
-	(void)state;
 	memset(memory, 'a', 8 * PAGE);
 	fake.allocation = 0;		/* the kernel pins the copy */
 	open_with("staging,kernel");
@@ -315,13 +309,12 @@ static void staging(void **state)
 
 /* ---- keys ---- */
 
-static void keys(void **state)
+CASE(keys)
 {
 	struct peerdma_region *r, *const *segments;
 	const struct peerdma_mr *mr, *each[8];
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory + 100, 8 * PAGE - 200, 0);
 	assert_int_equal(peerdma_verbs_mr(r, pd, 1, &mr), 0);
@@ -378,7 +371,7 @@ static double hit(struct peerdma_cache *cache, size_t length)
 	return best;
 }
 
-static void cached(void **state)
+CASE(cached)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cached *hold, *again;
@@ -386,7 +379,6 @@ static void cached(void **state)
 	double one, all;
 	int calls;
 
-	(void)state;
 	allocations(N + 1, PAGE);
 	open_with("kernel");
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
@@ -420,7 +412,7 @@ static void cached(void **state)
 	peerdma_cache_close(cache);
 }
 
-static void child(void **state)
+CASE(child)
 {
 	struct peerdma_region *r, *other;
 	struct peerdma_mapping *m;
@@ -428,7 +420,6 @@ static void child(void **state)
 	void *view;
 	pid_t pid;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, 8 * PAGE, 0);
 	assert_int_equal(peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);
@@ -447,18 +438,5 @@ static void child(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(pinned, reset, over),
-		cmocka_unit_test_setup_teardown(mapped, reset, over),
-		cmocka_unit_test_setup_teardown(revoked, reset, over),
-		cmocka_unit_test_setup_teardown(fails, reset, over),
-		cmocka_unit_test_setup_teardown(exported, reset, over),
-		cmocka_unit_test_setup_teardown(dmabuf, reset, over),
-		cmocka_unit_test_setup_teardown(staging, reset, over),
-		cmocka_unit_test_setup_teardown(keys, reset, over),
-		cmocka_unit_test_setup_teardown(cached, reset, over),
-		cmocka_unit_test_setup_teardown(child, reset, over),
-	};
-
-	return side_by_side() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+	return side_by_side() ? cases_run(NULL, NULL) : 1;
 }

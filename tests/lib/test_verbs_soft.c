@@ -56,7 +56,7 @@ static void pins(struct peerdma *ctx)
 
 	buffer = gpu_alloc();
 	CHECK(buffer && !peerdma_pin(ctx, (void *)(uintptr_t)(buffer + 4096), 8192, 0, NULL, &region), "GPU memory is pinned");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->addr == buffer + 4096, "an MR of it, as the CPU sees it");
 	CHECK(!peerdma_verbs_mr(region, two, 1, &mr) && live() == 2, "and one of another domain");
@@ -92,7 +92,7 @@ static void several(struct peerdma *ctx)
 	seen = 0;
 	CHECK(q == p + LENGTH && !peerdma_pin(ctx, (void *)(uintptr_t)(p + 4096), 2 * LENGTH - 8192, 0, NULL, &region),
 	      "two allocations side by side are pinned");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	segments = peerdma_segments(region, &n);
 	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->length == 2 * LENGTH - 8192, "one MR");
@@ -114,7 +114,6 @@ static void *maker(void *arg)
 {
 	const struct peerdma_mr *mr;
 
-	(void)arg;
 	pthread_barrier_wait(&start);
 	for (int access = 0; access < 4; access++) {
 		int ret = peerdma_verbs_mr(raced, one, access, &mr);
@@ -159,7 +158,7 @@ static void cached(struct peerdma *ctx)
 	buffer = gpu_alloc();
 	CHECK(!peerdma_cache_open(ctx, NULL, &cache) && !peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) &&
 	      !peerdma_cache_mr(cache, hold, one, 1, &mr), "a cache's region has an MR");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	key = mr->lkey;
 	peerdma_cache_put(cache, hold);
@@ -192,5 +191,5 @@ int main(int argc, char **argv)
 	race(ctx);
 	cached(ctx);
 	peerdma_close(ctx);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -19,8 +19,6 @@ static atomic_int entered, left;
 
 static void slow(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 	entered++;
 	for (volatile int i = 0; i < 20000; i++)
 		;

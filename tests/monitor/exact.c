@@ -38,7 +38,6 @@ static volatile bool watching;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (watching && event->kind == PEERDMA_HOOK_FREE && count < 16)
 		seen[count++] = (struct seen) { event->call, event->addr, event->length, event->after };
 }
@@ -239,5 +238,5 @@ int main(void)
 	breaks();
 	segments();
 	others();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -93,8 +93,6 @@ static void granted(struct peerdma_cache *cache)
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static int says(const char *cause, const char *remedy)
@@ -150,5 +148,5 @@ int main(int argc, char **argv)
 		narrow(ctx);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

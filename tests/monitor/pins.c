@@ -128,7 +128,7 @@ static void in_a_child(char *p)
 	pid_t pid = fork();
 
 	if (!pid) {
-		failures = 0;
+		check_counts.failures = 0;
 		CHECK(!peerdma_open(&ctx, 0), "a forked child's context");
 		cache = cache_with(0);
 		CHECK(ANEW(cache, p) && FOUND(cache, p), "its cache pins");
@@ -136,7 +136,7 @@ static void in_a_child(char *p)
 		CHECK(ANEW(cache, p), "and its monitor sees");
 		peerdma_cache_close(cache);
 		peerdma_close(ctx);
-		_exit(failures != 0);
+		_exit(check_counts.failures != 0);
 	}
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status, "a forked child has a monitor, too");
 }
@@ -270,5 +270,5 @@ int main(int argc, char **argv)
 	else
 		refused();
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

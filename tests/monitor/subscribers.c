@@ -76,8 +76,6 @@ static void before_store(const void *at)
 
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *event(void *unused)

@@ -36,7 +36,6 @@ void device_read(uint64_t gpu, void *to, size_t length)
 
 static void *write_main(void *arg)
 {
-	(void)arg;
 	pthread_mutex_lock(&job.lock);
 	while (!job.is_waited_for)
 		pthread_cond_wait(&job.waited_for, &job.lock);

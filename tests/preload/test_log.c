@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (!*argv[1]) {
 		without();
-		return failures ? 1 : 0;
+		return check_end(NULL);
 	}
 	library = dlopen(argv[1], RTLD_NOW);
 	stand_in = library ? (struct fake_verbs *(*)(void))dlsym(library, "fake_verbs") : NULL;
@@ -171,5 +171,5 @@ int main(int argc, char **argv)
 	verbs->not_host = is_gpu;
 	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
 	levels();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

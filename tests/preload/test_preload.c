@@ -415,5 +415,5 @@ int main(int argc, char **argv)
 		in_a_child();
 	}
 	from_threads();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -41,8 +41,7 @@ static void notify(const struct ibv_qp *qp)
 		.cmd = { .response = (uintptr_t)&resp, .qp_handle = qp->handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) },
 	};
 
-	if (write(qp->context->cmd_fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
-		die("notifying the adapter");
+	MUST(write(qp->context->cmd_fd, &c, sizeof(c)) == (ssize_t)sizeof(c), "notifying the adapter");
 }
 
 void queue_forge(const struct ibv_qp *qp, uint64_t id, void (*forge)(struct rxe_send_wqe *wqe))

@@ -45,7 +45,7 @@ static void context_end(CUcontext ctx)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-static void neighbours(void **state)
+CASE(neighbours)
 {
 	static const size_t sizes[] = { 1, 1, 513, 64 << 10, 100000, 1 << 20 };
 	CUdeviceptr p[6], again, base;
@@ -53,7 +53,6 @@ static void neighbours(void **state)
 	unsigned long long id;
 	size_t before = free_now(), length;
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		OK(cuMemAlloc(&p[i], sizes[i]));
 		assert_true(same_block(p[i], p[0]) && p[i] % 512 == 0);
@@ -81,13 +80,12 @@ static void neighbours(void **state)
 	context_end(ctx);
 }
 
-static void large(void **state)
+CASE(large)
 {
 	CUcontext ctx = context_new();
 	size_t before = free_now();
 	CUdeviceptr p[4];
 
-	(void)state;
 	OK(cuMemAlloc(&p[0], BLOCK));
 	assert_true(p[0] % BLOCK == 0 && before - free_now() == BLOCK);
 	OK(cuMemAlloc(&p[1], BLOCK + 1));
@@ -102,12 +100,11 @@ static void large(void **state)
 	context_end(ctx);
 }
 
-static void contexts(void **state)
+CASE(contexts)
 {
 	CUcontext one = context_new(), other;
 	CUdeviceptr p, q;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 64));
 	other = context_new();
 	OK(cuMemAlloc(&q, 64));
@@ -148,12 +145,11 @@ static size_t fill_blocks(CUdeviceptr *p, size_t count)
 }
 
 /* Every place of a block is used, and used again after a free: no block is made while there are free places. */
-static void many(void **state)
+CASE(many)
 {
 	static CUdeviceptr p[BLOCKS * IN_BLOCK];
 	CUcontext ctx = context_new();
 
-	(void)state;
 	if (fill_blocks(p, BLOCKS * IN_BLOCK) != BLOCKS && on_softgpu())
 		fail_msg("blocks are not filled");
 	for (size_t step = 1; step < 100; step += 7) {
@@ -170,13 +166,12 @@ static void many(void **state)
 }
 
 /* Pages, and so what lies beside it, too; up to the block's end, whether anything is there or not. */
-static void dmabufs(void **state)
+CASE(dmabufs)
 {
 	CUdeviceptr p, q;
 	CUcontext ctx;
 	int supported, fd;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
 	if (!supported)
 		skip();
@@ -351,16 +346,9 @@ static int between_processes(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours),
-		cmocka_unit_test(large),
-		cmocka_unit_test(contexts),
-		cmocka_unit_test(many),
-		cmocka_unit_test(dmabufs),
-	};
 	int shared = between_processes();
 
 	if (shared == 77)
 		printf("two processes: not here, a GPU inside a process cannot be shared\n");
-	return RUN(tests) || shared == 1;
+	return cases_run(gpu_setup, gpu_teardown) || shared == 1;
 }

@@ -34,13 +34,5 @@ extern const size_t bus_id_count;
 /* ---- the tests ---- */
 
 void starts(void **state);
-void cuda(void **state);
-void nvml(void **state);
-void hsa(void **state);
-void hip(void **state);
-void attached(void **state);
-void dmabufs(void **state);
-void who_has_it(void **state);
-void dead(void **state);
 
 #endif

@@ -4,7 +4,7 @@
 
 #define HIP(call)		assert_int_equal(call, hipSuccess)
 
-void hip(void **state)
+CASE(hip)
 {
 	hipPointerAttribute_t a;
 	hsa_amd_pointer_info_t info;
@@ -14,7 +14,6 @@ void hip(void **state)
 	char *p, *q;
 	void *v;
 
-	(void)state;
 	HIP(hipGetDeviceCount(&n));
 	assert_int_equal(n, 2);
 	for (int i = 0; i < 2; i++) {

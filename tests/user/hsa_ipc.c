@@ -14,7 +14,6 @@ void signals_elsewhere(void **state)
 	struct child c = child_start("signal");
 	hsa_signal_t s, same, plain = signal_of(0);
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_create(plain, &m.signal));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_create(s, NULL));
@@ -46,7 +45,6 @@ void killed_waiter(void **state)
 	struct child c = child_start("waits");
 	hsa_signal_t s;
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	FINE(hsa_amd_ipc_signal_create(s, &m.signal));
 	tell(c.fd, &m, sizeof(m));
@@ -91,7 +89,6 @@ static void share(bool of_gpu)
 
 void memory_elsewhere(void **state)
 {
-	(void)state;
 	share(false);
 	if (gpus)
 		share(true);
@@ -106,7 +103,6 @@ void dead_exporter(void **state)
 	void *nothing_there;
 	char *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_signal_attach(&m.signal, &s));
 	FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
@@ -132,7 +128,6 @@ void detached_before_a_copy(void **state)
 	char bytes[100] = { 0 }, *p, *there;
 	struct message m;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
 	FINE(hsa_amd_memory_async_copy(p, cpu, bytes, cpu, sizeof(bytes), 1, &go, done));
@@ -168,7 +163,6 @@ void wrong_handles(void **state)
 	int fds[2];
 	void *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	for (int bit = 0; bit < 256; bit++) {
 		wrong = m.memory;
@@ -204,7 +198,6 @@ void no_descriptors(void **state)
 	char *own = memory(true, 5000);
 	void *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_get_memory_handle(own, &name));
 	lowest = open("/dev/null", O_RDONLY);
@@ -251,7 +244,6 @@ void first_names(void **state)
 	size_t size = 0;
 	char *p = memory(true, m.length);
 
-	(void)state;
 	memset(p, 1, m.length);
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	FINE(hsa_amd_ipc_get_memory_handle(p, &m.short_memory));
@@ -301,7 +293,6 @@ void killed_importers(void **state)
 	struct message m = { .length = MIB };
 	char *p = memory(true, m.length);
 
-	(void)state;
 	FINE(hsa_amd_ipc_memory_create(p, m.length, &m.memory));
 	for (int i = 0; i < 5; i++) {
 		struct child c = child_start("copies");

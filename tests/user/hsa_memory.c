@@ -17,7 +17,6 @@ void pools(void **state)
 	bool all;
 	void *p;
 
-	(void)state;
 	FINE(hsa_amd_memory_pool_get_info(cpu_pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags));
 	assert_int_equal(flags, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED);
 	FINE(hsa_amd_memory_pool_get_info(cpu_pool, HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL, &all));
@@ -73,7 +72,6 @@ static void *counted(size_t size)
 
 static void *nothing(size_t size)
 {
-	(void)size;
 	return NULL;
 }
 
@@ -89,7 +87,6 @@ void pointer_info(void **state)
 	char *p = memory(true, 10000), *host = memory(false, 100);
 	int local;
 
-	(void)state;
 	info = info_of(p + 9999);
 	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_HSA);
 	assert_int_equal(info.size, sizeof(info));
@@ -183,7 +180,6 @@ void locked(void **state)
 	hsa_amd_pointer_info_t info;
 	void *at = &at;
 
-	(void)state;
 	memset(p, 0, 16384);
 	FINE(hsa_amd_memory_lock(p + 100, 5000, NULL, 0, &at));
 	assert_non_null(at);
@@ -245,7 +241,6 @@ void managed(void **state)
 	void *pitched;
 	size_t pitch;
 
-	(void)state;
 	if (!gpus)
 		skip();
 	assert_int_equal(hipMallocManaged((void **)&p, 5000, hipMemAttachGlobal), hipSuccess);
