@@ -59,7 +59,7 @@ struct stage {
 void fail_nth_sweep(const struct stage *stages, int n, bool (*idle)(void));
 
 /*
- * The same for the end of a process, which nobody can ask afterwards: fn runs
+ * The same for the end of a process, which cannot be asked afterwards: fn runs
  * in a child that then ends with its nth allocation failing, n up to most.
  */
 void fail_nth_exits(const char *name, void (*fn)(void), int most, bool (*idle)(void));

@@ -241,13 +241,13 @@ static void late(void)
 	close(dmabuf);
 }
 
-/* Nobody stops the card in time, here where a program drives it, but an IOMMU; or the memory is kept for it. */
+/* Only an IOMMU stops the card in time, here where a program drives it; or the memory is kept for it. */
 static bool may_go_on(bool lets_go)
 {
 	return have_card && (!lets_go || s->keeps || card_behind_iommu());
 }
 
-/* A revocation in another process while the card works: who keeps the memory has it to the end, and nobody else's is touched. */
+/* A revocation in another process while the card works: an importer that keeps the memory has it to the end, and no other memory is touched. */
 static void revoked_while_transferring(void)
 {
 	bool refused = !s->revocable;
@@ -389,7 +389,7 @@ static void programs(void)
 	buffer_end();
 }
 
-/* A driver's own: nobody can tell it to stop looking, so the bytes stay. */
+/* A driver's own: the exporter cannot tell it to stop looking, so the bytes stay. */
 static void kernel_view(void)
 {
 	struct importer_view v = { 0 };

@@ -289,7 +289,7 @@ void test_calls(void)
 	run("struct sizes", sizes);
 	run("call numbers", numbers);
 	run("what PIN refuses", pin_arguments);
-	run("handles of nobody and of others", handles);
+	run("handles of no file and of others", handles);
 	run("what mmap refuses", mmaps);
 	run("what EXPORT refuses", exports);
 	run("read without events", reading);

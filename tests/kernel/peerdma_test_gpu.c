@@ -26,7 +26,7 @@ static void life(void)
 	CHECK(!gpu_facts->has_address || (debugfs_field(a.handle, "first_phys", value, sizeof(value)) &&
 	      strtoull(value, NULL, 0) % page == 0 && strtoull(value, NULL, 0)));
 	WORKS(unpin(fd, a.handle));
-	/* No flags: whoever knows the address. */
+	/* No flags: the provider that knows the address. */
 	if (gpu_facts->has_address) {
 		WORKS(pin_va(fd, va, 2 * MIB, 0, &a));
 		WORKS(query(fd, a.handle, &q));

@@ -224,7 +224,7 @@ static void revocable(void)
 		if (kind == IMPORTER_STATIC && importers_promise())
 			FAILS(EOPNOTSUPP, importer_attach(im, dmabuf, IMPORTER_DEAF));
 		/*
-		 * The file, the importer and the dma-buf go in another order each time; but nobody waits for one that
+		 * The file, the importer and the dma-buf go in another order each time; but the bridge does not wait for one that
 		 * has pinned (peerdma_test_late.c).
 		 */
 		if (kind == IMPORTER_DYNAMIC)

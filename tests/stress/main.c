@@ -124,7 +124,7 @@ static void reap(int round)
 
 /* ---- modules ---- */
 
-/* Takes away what nobody uses, from the last one on, and loads it again. */
+/* Takes away the modules that are not in use, from the last one on, and loads it again. */
 static void churn_modules(int round)
 {
 	char text[128];
@@ -189,8 +189,8 @@ static void refuse_unload(int round)
 }
 
 /*
- * Nobody uses them only when the last reference is gone, which is not at once:
- * peerdma_nvidia keeps one until the process is gone whose pin somebody else
+ * They are not in use only when the last reference is gone, which is not at once:
+ * peerdma_nvidia keeps one until the process is gone whose pin another process
  * gave back, and looks once a second.
  */
 static void unload_all(int round)
@@ -204,7 +204,7 @@ static void unload_all(int round)
 		err = module_unload(i);
 		if (!err)
 			continue;
-		snprintf(text, sizeof(text), "rmmod %s with nobody using it: %s", module_names[i],
+		snprintf(text, sizeof(text), "rmmod %s, which is not in use: %s", module_names[i],
 			 strerror(err));
 		failed(round, text);
 	}

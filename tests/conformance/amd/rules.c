@@ -339,7 +339,7 @@ static void waits(void)
 		exit(2);
 	while (!T(.op = A_STATE).callbacks)
 		nap_ms(1);
-	/* Nobody is given the memory while a client may still use it. */
+	/* The memory is not given out while a client may still use it. */
 	q = gpu_alloc(BLOCK);
 	write_word(q, 0x5eed0013);
 	c = T(.op = A_GET, .slot = 1, .va = (uintptr_t)q, .length = BLOCK);
