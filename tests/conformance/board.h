@@ -13,8 +13,9 @@ struct row {
 	char rule[24], what[80], expected[64], seen[96];
 };
 
-/* Before all of the following; false: no memory. */
-bool board_up(void);
+#define ABOUT	96
+/* Before all of the following: ABOUT bytes that the processes share, too; NULL: no memory. */
+char *board_up(void);
 /* One row of the table, printed when all is over. */
 void row(enum verdict verdict, const char *rule, const char *what, const char *expected, const char *seen, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static char gpu[96];		/* the driver, and the GPU */
+static char *gpu;		/* the driver, and the GPU: a process of its own asks */
 
 struct options options = { .bar1_mib = 512, .seconds = 120 };
 uint64_t features;
@@ -239,9 +239,10 @@ int main(int argc, char **argv)
 	why = cuda_load();
 	if (why)
 		return cannot(why);
-	if (!board_up())
+	gpu = board_up();
+	if (!gpu)
 		return cannot(strerror(errno));
-	cuda_describe(gpu, sizeof(gpu));
+	cuda_describe(gpu, ABOUT);
 	if (!gpu[0])
 		return cannot("there is no such GPU");
 	features = T(.op = T_FEATURES).value;

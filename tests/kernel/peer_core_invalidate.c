@@ -184,10 +184,7 @@ static void during_dma_unmap(enum kind kind)
 		ib_umem_release(umem);
 	}
 	CHECK(!device.calls);
-	if (kind == UNMAPS)
-		check_trace(&client, "AGgMmUIuPpR");
-	else
-		client_end(&client, "AGgMmUuPpIR");
+	client_end(&client, by_kind(kind, "AGgMmUuPpIR", "AGgMmUIuPpR"));
 }
 
 /* Deregistration and a second invalidation wait for the device that is being stopped. */

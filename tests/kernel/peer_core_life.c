@@ -185,7 +185,8 @@ static void wrong_tables(enum kind kind)
 		get_fails(&client, -EINVAL);
 		/* client_dma() is of use for pages of a power of two only. */
 		if (i != 2)
-			client_end(&client, "AGgMmUuPpR");
+			check_trace(&client, "AGgMmUuPpR");
+		client_unregister(&client);
 	}
 }
 
