@@ -146,8 +146,6 @@ static void all(void *arg)
 {
 	struct gpu g = gpu_up(0);
 	uint64_t va;
-
-	(void)arg;
 	not_contiguous(&g);
 	MUST(!sg_alloc(g.fd, g.ctx, PAGES * PAGE64, &va));
 	versions(va);
