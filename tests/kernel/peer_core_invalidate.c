@@ -135,9 +135,12 @@ static void while_it_begins(enum kind kind)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		const char *late = by_kind(kind, cases[i].plain_late, cases[i].unmaps_late);
-		void (*go)(struct test_client *client) = cases[i].within ? invalidate_now : race_within;
+		const char *trace = by_kind(kind, cases[i].plain, cases[i].unmaps);
+		void (*go)(struct test_client *client) = race_within;
 		struct test_client client;
 
+		if (cases[i].within)
+			go = invalidate_now;
 		begin_client(&client, kind);
 		if (cases[i].in_map) {
 			client.in_map = go;
@@ -149,7 +152,9 @@ static void while_it_begins(enum kind kind)
 		get_fails(&client, cases[i].err);
 		if (!cases[i].within)
 			async_end(&racer);
-		client_end(&client, strcmp(client.trace, late) ? by_kind(kind, cases[i].plain, cases[i].unmaps) : late);
+		if (!strcmp(client.trace, late))
+			trace = late;
+		client_end(&client, trace);
 	}
 }
 

@@ -68,12 +68,13 @@ static void passed_over_a_socket(struct gpu *g)
 }
 
 /* The next program of the same process has nothing to do with this one's file. */
-static void kept_over_exec(struct gpu *g)
+static void kept_over_exec(void *unused)
 {
+	struct gpu g = gpu_up(0);
 	char number[12];
 
-	snprintf(number, sizeof(number), "%d", g->fd);
-	MUST(!fcntl(g->fd, F_SETFD, 0));
+	snprintf(number, sizeof(number), "%d", g.fd);
+	MUST(!fcntl(g.fd, F_SETFD, 0));
 	execl("/proc/self/exe", "softgpu_uapi_test", number, NULL);
 	MUST(!"exec");
 }
@@ -92,16 +93,7 @@ int after_exec(int fd)
 
 static void exec_in_child(struct gpu *g)
 {
-	pid_t pid = fork();
-
-	(void)g;
-	MUST(pid >= 0);
-	if (!pid) {
-		struct gpu own = gpu_up(0);
-
-		kept_over_exec(&own);
-	}
-	EXPECT(check_wait(pid, 60), 0);
+	CHECK(in_child(kept_over_exec, NULL), "see above");
 }
 
 /* ---- mappings ---- */
@@ -137,18 +129,17 @@ static char *memory_of(off_t what, size_t length)
 
 #define WC	((off_t)SOFTGPU_MMAP_WRITE_COMBINED)
 
+static void sets(void *byte)
+{
+	*(char *)byte = 1;
+}
+
 /* Write-combined host memory. */
 static void host_pages(struct gpu *g)
 {
 	char *p = memory_of(WC, PAGE64);
-	pid_t pid = fork();
 
-	MUST(pid >= 0);
-	if (!pid) {
-		p[1] = 1;
-		_exit(0);
-	}
-	CHECK(!check_wait(pid, 60) && p[1] == 1, "a child does not share it");
+	CHECK(in_child(sets, p + 1) && p[1] == 1, "a child does not share it");
 	EXPECT(sg_copy(g->fd, g->ctx, PTR(p), PTR(p) + 4096, 4096, SOFTGPU_OP_SYNC), 0);
 	MUST(!munmap(p, 4096) && !munmap(p + 4096, PAGE64 - 4096));
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_deaths.c - processes that are killed, and memory and files that go, while the GPU works for them. */
 #include <linux/userfaultfd.h>
-#include <sys/socket.h>
 #include "sgraw.h"
 #include "unanswered.h"
-
 
 /* ---- in mid copy, in mid call ---- */
 
@@ -98,7 +96,6 @@ static void closed_in_mid_call(struct gpu *g)
 		close(h.fd);
 		task_end(&task);
 	}
-	(void)g;
 	free(host);
 }
 
@@ -118,19 +115,16 @@ static struct stuck {
 
 static void in_ctx_sync(void *unused)
 {
-	(void)unused;
 	sg_ctx_sync(stuck.g.fd, stuck.g.ctx);
 }
 
 static void in_copy(void *unused)
 {
-	(void)unused;
 	sg_copy(stuck.g.fd, stuck.g.ctx, stuck.idle, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC);
 }
 
 static void in_free(void *unused)
 {
-	(void)unused;
 	sg_free(stuck.g.fd, stuck.idle);
 }
 
@@ -140,7 +134,6 @@ static void in_free(void *unused)
 	{									\
 		struct type a_ = { __VA_ARGS__ };				\
 										\
-		(void)unused;							\
 		SG_CALL(stuck.g.fd, nr, &a_);					\
 	}
 
@@ -155,7 +148,7 @@ static void (*const waits[])(void *) = {
 #define NWAITS	(sizeof(waits) / sizeof(waits[0]))
 
 /* Hours of work, and a thread in each call that waits for it.  Never returns. */
-static void waits_for_hours(int ready)
+static int waits_for_hours(int ready, void *unused)
 {
 	struct softgpu_host_register reg = { .va = PTR(stuck.host), .length = sizeof(stuck.host),
 					     .kind = SOFTGPU_KIND_REGISTERED };
@@ -192,46 +185,33 @@ static void waits_for_hours(int ready)
 	for (i = 0; i < NWAITS; i++)
 		task_begin(&tasks[i], waits[i], NULL);
 	usleep(500000);
-	MUST(write(ready, "x", 1) == 1);
+	say(ready);
 	for (;;)
 		pause();
 }
 
 /* Within GONE_IN_S. */
-static void kill_it(pid_t pid)
+static void kill_it(struct process *p)
 {
-	bool gone;
-
-	kill(pid, SIGKILL);
-	for (int i = 0; !(gone = waitpid(pid, NULL, WNOHANG) == pid) && i < GONE_IN_S * 100 * patience(); i++)
-		usleep(10000);
-	CHECK(gone, "still there %d s after SIGKILL", GONE_IN_S * patience());
+	kill(p->pid, SIGKILL);
+	EXPECT(finish_within(p, GONE_IN_S), -SIGKILL);
 }
 
-/* Starts a child that runs fn(), and waits until it has written a byte. */
-static pid_t start(void (*fn)(int ready))
+/* Starts a child that runs the function, and waits until it says so. */
+static struct process start(int (*function)(int ready, void *unused))
 {
-	int ready[2];
-	char byte;
-	pid_t pid;
+	struct process p = begin(function, NULL);
 
-	MUST(!pipe(ready));
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid)
-		fn(ready[1]);
-	close(ready[1]);
-	MUST(read(ready[0], &byte, 1) == 1);
-	close(ready[0]);
-	return pid;
+	MUST(hear(p.peer));
+	return p;
 }
 
 static void killed_while_waiting(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid = start(waits_for_hours);
+	struct process p = start(waits_for_hours);
 
-	kill_it(pid);
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed that waited for its work");
 }
 
@@ -244,7 +224,7 @@ static bool waits_for_word;
  * A page that is not there until its userfaultfd answers, which it never does: the copy's engine, or the thread
  * that looks at the word, waits in its fault.
  */
-static void waits_for_a_page(int socket)
+static int waits_for_a_page(int socket, void *unused)
 {
 	struct gpu g = gpu_up(0);
 	struct softgpu_host_register host = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
@@ -264,33 +244,25 @@ static void waits_for_a_page(int socket)
 	/* Once it is sent, the other side alone decides how long that takes. */
 	pass(socket, fd);
 	sg_ctx_sync(g.fd, g.ctx);
-	_exit(0);
+	return 0;
 }
 
 static void killed_in_fault(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
 	struct uffd_msg message;
-	int ends[2], uffd;
+	struct process p = begin(waits_for_a_page, NULL);
+	int uffd = receive(p.peer);
 	uint64_t va;
-	pid_t pid;
 
-	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid)
-		waits_for_a_page(ends[1]);
-	uffd = receive(ends[0]);
 	MUST(read(uffd, &message, sizeof(message)) == sizeof(message));
 	CHECK(message.event == UFFD_EVENT_PAGEFAULT, "%u", message.event);
-	kill_it(pid);
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed whose copy waited for a page");
 	close(uffd);
-	close(ends[0]);
-	close(ends[1]);
 	/* The engine is as good as before. */
 	MUST(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
-	for (pid = 0; pid < 10; pid++)
+	for (int i = 0; i < 10; i++)
 		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
 }
 
@@ -314,7 +286,7 @@ static void killed_in_a_word(struct gpu *g)
 #define OPS_IN_S	10
 
 /* Streams that wait for an event that is recorded often, behind a word that is never written.  Never returns. */
-static void queues_much(int ready)
+static int queues_much(int ready, void *unused)
 {
 	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
@@ -341,7 +313,7 @@ static void queues_much(int ready)
 		event.stream = stream.stream;
 		MUST(!SG_CALL(g.fd, SOFTGPU_STREAM_WAIT, &event));
 	}
-	MUST(write(ready, "x", 1) == 1);
+	say(ready);
 	for (;;)
 		pause();
 }
@@ -349,7 +321,7 @@ static void queues_much(int ready)
 static void beside_much(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid = start(queues_much);
+	struct process p = start(queues_much);
 	time_t begun;
 	uint64_t va;
 	int i;
@@ -362,7 +334,7 @@ static void beside_much(struct gpu *g)
 	}
 	CHECK(i == OPS, "another user's queue makes each operation take %ld ms", OPS_IN_S * 1000L / i);
 	begun = time(NULL);
-	kill_it(pid);
+	kill_it(&p);
 	printf("# killed with much queued: gone after %ld s\n", (long)(time(NULL) - begun));
 	check_idle(g->fd, &idle, "a process was killed that had queued much");
 }
@@ -379,7 +351,7 @@ static struct {
  * A copy from and to a page that never comes in each of many streams, and a word there.  Returns
  * only if one of them ends.
  */
-static void uses_unanswered(int ready)
+static int uses_unanswered(int ready, void *unused)
 {
 	struct softgpu_host_register reg = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
 	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
@@ -414,11 +386,11 @@ static void uses_unanswered(int ready)
 		copy.dst = i % 2 ? PTR(page.memory) : va;
 		MUST(!(i % 4 == 3 ? SG_CALL(g.fd, SOFTGPU_VALUE, &value) : SG_CALL(g.fd, SOFTGPU_COPY, &copy)));
 	}
-	MUST(write(ready, "x", 1) == 1);
+	say(ready);
 	query.ctx = g.ctx;
 	for (i = 0; query.stream = streams[i], SG_CALL(g.fd, SOFTGPU_STREAM_QUERY, &query) == EAGAIN; i = (i + 1) % UNANSWERED_STREAMS)
 		usleep(1000);
-	_exit(0);
+	return 0;
 }
 
 /* Copies both ways, and a wait for a word: work for the engines, and for the thread that looks at words. */
@@ -447,15 +419,15 @@ static void copies_go_on(struct gpu *g)
 static void beside_unanswered(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid;
+	struct process p;
 
 	unanswered = shared_memory(sizeof(*unanswered));
 	unanswered->reads = unanswered_counter();
-	pid = start(uses_unanswered);
+	p = start(uses_unanswered);
 	copies_go_on(g);
-	CHECK(!waitpid(pid, NULL, WNOHANG), "the other user's copies have ended");
+	CHECK(is_alive(&p), "the other user's copies have ended");
 	/* Its server lives, so the page is still waited for; the process is not. */
-	kill_it(pid);
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed whose copies waited for a page");
 	copies_go_on(g);
 	MUST(unanswered->server > 0 && !kill(unanswered->server, SIGKILL));

@@ -288,35 +288,33 @@ static void moved(char *view)
 
 static void moved_after(char *view)
 {
-	(void)view;
 	CHECK(signal_of_read(elsewhere) == SIGBUS && signal_of_write(elsewhere, OWNED) == SIGBUS);
 	CHECK(!munmap(elsewhere, VIEW_LENGTH / 2));
 }
 
 /* ---- children ---- */
 
-static pid_t child;
-static int ask[2], answer[2];
+static struct process child;
 static bool inherits;
 
 /* Touches the view each time that it is asked to. */
-static void child_body(char *view)
+static int touches(int peer, void *view)
 {
 	char c;
 
-	while (read(ask[0], &c, 1) == 1) {
+	while (hear(peer)) {
 		c = (char)signal_of_read(view);
-		if (write(answer[1], &c, 1) != 1)
-			break;
+		CHECK(write(peer, &c, 1) == 1);
 	}
-	_exit(0);
+	return 0;
 }
 
 static int child_gets(void)
 {
 	char c = 0;
 
-	CHECK(write(ask[1], &c, 1) == 1 && read(answer[0], &c, 1) == 1);
+	say(child.peer);
+	CHECK(read(child.peer, &c, 1) == 1);
 	return c;
 }
 
@@ -325,25 +323,15 @@ static void inherited(char *view)
 {
 	inherits = !madvise(view, VIEW_LENGTH, MADV_DOFORK);
 	CHECK(inherits || errno == EINVAL);
-	CHECK(!pipe(ask) && !pipe(answer));
-	fflush(stdout);
-	child = fork();
-	if (!child) {
-		close(ask[1]);
-		child_body(view);
-	}
-	CHECK(child > 0);
+	child = begin(touches, view);
 	CHECK(child_gets() == (inherits ? 0 : SIGSEGV));
 	still_works(view);
 }
 
 static void inherited_after(char *view)
 {
-	(void)view;
 	CHECK(child_gets() == (inherits ? SIGBUS : SIGSEGV));
-	for (int i = 0; i < 2; i++)
-		CHECK(!close(ask[1 - i]) && !close(answer[1 - i]));
-	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(finish(&child) == 0);
 }
 
 /* ---- as root ---- */
