@@ -146,6 +146,7 @@ static void all(void *arg)
 {
 	struct gpu g = gpu_up(0);
 	uint64_t va;
+
 	not_contiguous(&g);
 	MUST(!sg_alloc(g.fd, g.ctx, PAGES * PAGE64, &va));
 	versions(va);

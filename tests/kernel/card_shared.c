@@ -59,7 +59,6 @@ static int copies_unanswered(int peer, void *arg)
 	char *own;
 	int fd;
 
-	(void)peer;
 	may_lock(8 * MIB);
 	become(ATTACKER, 0);
 	fd = card_open_node();
@@ -77,8 +76,6 @@ static int copies_much(int peer, void *arg)
 	uint64_t done;
 	int fd, err;
 
-	(void)peer;
-	(void)arg;
 	may_lock(8 * MIB);
 	become(ATTACKER, 0);
 	fd = card_open_node();
@@ -96,7 +93,6 @@ static int copies_little(int peer, void *arg)
 	size_t length;
 	int fd;
 
-	(void)peer;
 	may_lock(8 * MIB);
 	become(VICTIM, 0);
 	fd = card_open_node();

@@ -66,7 +66,6 @@ static const struct stage revocation[] = {
 
 static void in_a_process(void *arg)
 {
-	(void)arg;
 	g = gpu_up(0);
 	MUST(!mem_alloc());
 	sweep(with_memory);

@@ -234,7 +234,6 @@ static void files_up(void)
 
 static void in_a_process(void *arg)
 {
-	(void)arg;
 	files_up();
 	MUST(!mem_alloc());
 	sweep(stages);

@@ -272,7 +272,6 @@ static void use_everything(void)
 
 static void in_a_process(void *arg)
 {
-	(void)arg;
 	g = gpu_up(0);
 	sweep(alone);
 	MUST(!alloc_big());

@@ -54,7 +54,6 @@ static void frees_live(struct gpu *g)
 
 static void release_later(void *unused)
 {
-	(void)unused;
 	usleep(200000);
 	T(.op = T_RELEASE);
 }

@@ -114,7 +114,6 @@ static int registers(int peer_end, void *arg)
 	const char *why;
 	uint64_t va;
 
-	(void)arg;
 	become(USER, 0);
 	if (!memory_begin(which, &why))
 		return 1;

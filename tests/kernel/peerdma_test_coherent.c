@@ -8,7 +8,6 @@
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
-
 static void plain(void)
 {
 	uint64_t va = gpu_alloc(MIB);

@@ -6,7 +6,6 @@
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
-
 struct cuda cu;
 
 static bool resolve(void *lib)
@@ -245,7 +244,6 @@ static void foreign_unpin_beside_free(void)
 
 static int hears(int peer, void *arg)
 {
-	(void)arg;
 	return hear(peer);
 }
 

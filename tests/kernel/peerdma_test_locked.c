@@ -208,7 +208,6 @@ static int pin_and_unpin_many(int peer, void *arg)
 	unsigned int n, more;
 	int source = dev_open(), fd = dev_open(), dmabuf;
 
-	(void)peer;
 	/* A page of memory, and two of generations but for a page. */
 	may_lock((1 + 2 * SLOT_PAGES - 1) * PAGE);
 	become(*(uid_t *)arg, 0);

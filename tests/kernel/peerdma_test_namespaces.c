@@ -112,7 +112,6 @@ static int be_container(int peer, void *arg)
 {
 	struct lodger l = { .fd = dev_open(), .length = PAGE };
 
-	(void)arg;
 	may_lock(MIB);
 	if (!enter(peer))
 		return NO_NAMESPACES;

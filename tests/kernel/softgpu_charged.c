@@ -3,7 +3,6 @@
 #include <linux/dma-buf.h>
 #include "sgraw.h"
 
-
 #define LIMIT		(48 * MIB)
 
 static void in_group(void (*fn)(void *arg))
@@ -39,7 +38,6 @@ static void makes_much(void *arg)
 	struct gpu g;
 	long before;
 
-	(void)arg;
 	cgroup_enter();
 	fill(memory);
 	before = times_at_limit();
@@ -58,7 +56,6 @@ static void makes_much(void *arg)
 
 static void at_the_limit(struct gpu *g)
 {
-	(void)g;
 	in_group(makes_much);
 }
 
@@ -78,7 +75,6 @@ static void moves_much(void *arg)
 	struct gpu g;
 	int err;
 
-	(void)arg;
 	cgroup_enter();
 	g = gpu_up(0);
 	while (moved < 2 * LIMIT) {

@@ -71,7 +71,6 @@ static int cost(void *arg)
 	unsigned int each;
 	long long one, all;
 
-	(void)arg;
 	if (!gpu_open())
 		return 1;
 	each = times_mapped(MAPPINGS) / ncards;

@@ -341,7 +341,6 @@ static _Noreturn void worker(unsigned int n)
 
 static _Noreturn int mob(int peer, void *arg)
 {
-	(void)arg;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		if (!fork()) {
@@ -367,7 +366,6 @@ static _Noreturn int hoard(int peer, void *arg)
 	uint64_t va;
 	int file, held = 0;
 
-	(void)arg;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	may_lock(8 * MIB);
 	become(NOBODY, 0);

@@ -110,7 +110,6 @@ static void *pinner(void *unused)
 {
 	struct peerdma_pin_args a;
 
-	(void)unused;
 	while (!race.over) {
 		if (pin(race.fd, race.range, LENGTH, PEERDMA_PIN_DEVICE, &a))
 			continue;
@@ -126,7 +125,6 @@ static void *replacer(void *unused)
 {
 	static const int advices[] = { MADV_DONTNEED, MADV_PAGEOUT, MADV_COLD };
 
-	(void)unused;
 	for (unsigned long i = 0; !race.over; i++) {
 		char *at = race.range + (i % 3 == 1 ? PAGE : 0);
 		size_t length = i % 3 == 2 ? PAGE : LENGTH - (size_t)(at - race.range);
@@ -147,7 +145,6 @@ static int race_within(int peer, void *arg)
 	void *bad = NULL, *one;
 	double until;
 
-	(void)arg;
 	become(ATTACKER, 0);
 	race.fd = dev_open();
 	race.range = memory(LENGTH);
@@ -367,8 +364,6 @@ static int within_limit(int peer, void *arg)
 	char *p = memory(LIMIT), *q = memory(LIMIT), *shared;
 	int fd;
 
-	(void)arg;
-	(void)peer;
 	may_lock(LIMIT);
 	become(ATTACKER + 3, 0);
 	fd = dev_open();
@@ -447,8 +442,6 @@ static int prompt_end(int peer, void *arg)
 	char *p = memory(LENGTH);
 	struct peerdma_pin_args a;
 
-	(void)peer;
-	(void)arg;
 	become(VICTIM, 0);
 	WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
 	CHECK(!munmap(p, LENGTH));

@@ -164,7 +164,6 @@ static int work(int peer, void *arg)
 	const char *why, *provider = arg;
 	int fd;
 
-	(void)peer;
 	may_lock(64 * MIB);
 	become(OTHER_USER, 0);
 	if (provider)

@@ -95,7 +95,6 @@ static void enter(char *view)
 
 static void after(char *view)
 {
-	(void)view;
 	CHECK(guest_reads() == -1);
 	munmap(state, (size_t)ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0));
 	munmap(code, PAGE);

@@ -118,7 +118,6 @@ static void enter(char *view)
 /* If the door is open: what does the card reach? */
 static void after(char *view)
 {
-	(void)view;
 	if (!open_door)
 		return;
 	memset(own, 0, PAGE);

@@ -64,7 +64,6 @@ static void drop_view(struct held *h)
 
 void child_forget(struct child *c, struct held *h)
 {
-	(void)c;
 	drop_view(h);
 	if (h->dmabuf >= 0)
 		close(h->dmabuf);
