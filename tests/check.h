@@ -37,7 +37,7 @@
  *	In place of "not ok", in a child that may fail.
  *
  * This header is all: its state is weak, so the files of a program share it, and no build file names a library.
- * It needs -D_GNU_SOURCE. Programs that use cmocka use cmocka's assertions, and this in the children they fork.
+ * It includes the standard headers that most tests need. It needs -D_GNU_SOURCE. Programs that use cmocka use cmocka's assertions, and this in the children they fork.
  * Threads may check at the same time.
  */
 #ifndef TESTS_CHECK_H

@@ -3,9 +3,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <errno.h>
-#include <string.h>
-
 #define LENGTH	(PAGE + 5000)
 #define WINDOW	(32 * PAGE)
 

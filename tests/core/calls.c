@@ -3,9 +3,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <string.h>
-#include <unistd.h>
-
 static struct machine m;
 static struct user u;
 static int key, other_key;

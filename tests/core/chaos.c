@@ -4,7 +4,6 @@
 #include "util.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 static struct machine m;
 static struct user u;

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 #include "clients/clients.h"
 
 static struct machine m;

@@ -4,7 +4,6 @@
 #include "util.h"
 
 #include <pthread.h>
-#include <string.h>
 
 static struct machine m;
 static struct user a, b;	/* exporter and importer, two processes */

@@ -7,8 +7,6 @@
 #include "util.h"
 
 #include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 

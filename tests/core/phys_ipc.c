@@ -3,8 +3,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <string.h>
-
 static struct machine m;
 static struct user a, b;	/* exporter and importer, two processes */
 static int key_a, key_b;

@@ -6,9 +6,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define CLIENTS		3
 #define STRANGER	CLIENTS		/* a process with no server */
 #define SERVER		7

@@ -6,9 +6,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PROCESSES	4
 #define GUESSES		1000000
 

@@ -3,8 +3,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <errno.h>
-
 static struct machine m;
 static struct user u;
 static int key, other;

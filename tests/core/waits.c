@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 

@@ -4,9 +4,6 @@
  * p2pdma were read off Linux 6.1 in virtual machines (one switch: distance 4; root ports:
  * -1, and allowed with an AMD Zen processor), or follow from its list of host bridges.
  */
-#include <stdint.h>
-#include <string.h>
-
 #include "../cases.h"
 #include "path/rules.h"
 

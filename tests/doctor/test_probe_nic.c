@@ -4,12 +4,7 @@
  * CUDA and libibverbs are stand-ins; tests/vm/doctor.sh has a real libibverbs and its software device.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "doctor/doctor.h"

@@ -7,17 +7,10 @@
  * Each part has two processes of its own: the importer, and a child that exports. Each check prints a line. Runs on
  * softgpu, too; exit code 77: no CUDA, or no such pools.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "pool_calls.h"

@@ -7,10 +7,6 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"

@@ -5,10 +5,6 @@
  * was given.
  */
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"

@@ -7,12 +7,6 @@
  *	test_hooks_lacking STAND-IN [first]
  */
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"

@@ -6,11 +6,7 @@
  *
  * usage: test_monitors PEERDMA hooks|check
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cuda.h>
 #include "peerdma.h"

@@ -9,11 +9,7 @@
  * Exit code 77: there is no CUDA.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../lib/cuda_calls.h"

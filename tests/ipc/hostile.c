@@ -12,12 +12,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "other.h"
 #include "util.h"

@@ -6,8 +6,6 @@
  * usage: memory TEST
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

@@ -5,18 +5,10 @@
  *   races copies	an export ends, and its memory is written over, while another copies from it
  *   races wakes	a signal is set just as another goes to sleep for it
  */
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_ipc.h"

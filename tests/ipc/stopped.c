@@ -6,18 +6,13 @@
  * a number of instructions from there. Meanwhile the child's first thread carries out commands. In the last tests a
  * system call waits instead.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "peerdma.h"
 #include "peerdma_monitor.h"

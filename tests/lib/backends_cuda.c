@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* backends_cuda.c - a GPU's memory without the kernel module: CUDA's own dma-bufs, and copies. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* backends_host.c - host memory that the library itself locks. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"

@@ -6,19 +6,12 @@
  * this program's, or, by a tracer, some instructions after that.  Then the first thread forks, and the child makes
  * the same call.  A child that has not come back after some seconds waits for a thread that it does not have.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "peerdma_monitor.h"

@@ -6,22 +6,16 @@
  *
  * usage: limits kernel|host	the back-end
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "peerdma_cache.h"
 #include "checks.h"
 
 #define MIB	(1UL << 20)
 #define NOBODY	65534
-
 
 static int says(const char *word)
 {

@@ -17,9 +17,6 @@
  * With libpeerdma-hooks in front of CUDA no region needs to be asked about.
  */
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"

@@ -10,14 +10,7 @@
  * Threads get ranges of some chunks, each of which shows its number, while others are
  * unmapped and mapped anew.  No get may fail, and none may find what was there before.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"

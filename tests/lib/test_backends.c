@@ -4,14 +4,8 @@
  * passed over; the kernel is a stand-in.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"

@@ -3,10 +3,6 @@
  * test_cached_pins.c - a cache of pins, on a stand-in for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../cases.h"

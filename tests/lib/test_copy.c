@@ -8,14 +8,7 @@
  * method is the same, and a byte too many is seen at once.  What write-combined
  * memory makes of it, live_regions tries in a virtual machine.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

@@ -3,15 +3,9 @@
  * test_live.c - what is read of a machine itself, and of no folder: the kernel's log, commands, device nodes, cards.
  * The log's node and the cards' are this program's own.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "fpga_ioctl.h"

@@ -4,15 +4,8 @@
  * for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "internal.h"	/* before cmocka, which has a fail() of its own */
 #include "../cases.h"
 

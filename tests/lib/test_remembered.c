@@ -13,14 +13,8 @@
  * The order of what is tried in "seen" matters.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <dlfcn.h>
 
 #include "fake_cuda.h"

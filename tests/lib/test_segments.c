@@ -3,11 +3,7 @@
  * test_segments.c - ranges that span allocations: one region over one dma-buf, or over
  * several pins.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "side_by_side.h"
 #include "peerdma_cache.h"

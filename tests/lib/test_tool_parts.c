@@ -3,18 +3,12 @@
  * test_tool_parts.c - what the command's pictures and tables are made of: widths of text and where it is cut, columns,
  * figures at the edges of their units, runs of an aperture; and files at the edges of what is read.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "bar1/aperture.h"

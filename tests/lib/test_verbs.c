@@ -4,15 +4,8 @@
  * the pin.  The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "fake_cuda.h"

@@ -5,11 +5,7 @@
  * stand-in.  The arguments: its path, and that of softgpu's libcuda, beside which there is
  * a stand-in, too, that may be found first.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"

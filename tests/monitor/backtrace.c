@@ -5,14 +5,9 @@
  */
 #include <execinfo.h>
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "peerdma_monitor.h"
 #include "../lib/checks.h"

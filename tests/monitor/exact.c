@@ -3,15 +3,9 @@
  * exact.c - which bytes each call is told to take away: those, and no more; before it and after it, by its name; and which calls
  * take nothing away.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "peerdma_monitor.h"

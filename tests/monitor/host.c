@@ -4,18 +4,12 @@
  * must end the registration before the call returns, and no other registration.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "../lib/counted.h"

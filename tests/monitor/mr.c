@@ -6,12 +6,7 @@
  * usage: monitor_mr LIBIBVERBS [refused]
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "fake_verbs.h"
 #include "peerdma_monitor.h"

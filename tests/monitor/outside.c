@@ -11,12 +11,7 @@
  *   ucm-source  peerdma_monitor_start_ucm()
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"

@@ -4,16 +4,9 @@
  * stand-in that knows no addresses of a GPU's, as a kernel without a peer-memory client.  The
  * arguments: its path, that of softgpu's libcuda, and "cached" with PEERDMA_VERBS_CACHE=1.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"

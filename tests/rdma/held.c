@@ -7,13 +7,8 @@
  *
  *	mover_fd BYTES held ADAPTER BYTES
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"

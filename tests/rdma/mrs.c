@@ -6,12 +6,7 @@
  *
  * Run with LD_PRELOAD=libpeerdma-verbs.so.0: Debian's provider has no dma-bufs.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* pair.c - see pair.h. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "now.h"
 #include "pair.h"

@@ -5,10 +5,6 @@
  *
  *	rereg ADAPTER dmabuf|export|peer
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "memory.h"
 #include "pair.h"
 

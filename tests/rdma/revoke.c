@@ -11,12 +11,7 @@
  * Exits with 1 when a round was stale, and with 2 when no round met the free while requests were running: then it shows
  * nothing.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"

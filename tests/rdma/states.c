@@ -5,14 +5,8 @@
  *
  *	states ADAPTER SECONDS		SECONDS: how long queue pairs are reset while packets arrive
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_ipc.c - memory and signals of other processes, under both sets of names. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

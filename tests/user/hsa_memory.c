@@ -64,7 +64,6 @@ void pools(void **state)
 	assert_true(text[0]);
 }
 
-
 static void *counted(size_t size)
 {
 	return malloc(size);
@@ -229,7 +228,6 @@ void locked(void **state)
 	FINE(hsa_amd_memory_pool_free(pool));
 	free(p);
 }
-
 
 /* The CPU's pool is the driver's, so it is shown to nobody's children; HIP's managed memory is of it. */
 void managed(void **state)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_signal.c - signals within a process. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 

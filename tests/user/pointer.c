@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pointer.c - what a pointer is, asked one way and the other. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 

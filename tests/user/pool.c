@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pool.c - memory pools in one process.  share.c: in others. */
-#include <unistd.h>
-
 #include "test.h"
 #include "cuda_runtime_api.h"
 

@@ -4,9 +4,7 @@
  * where, how they compare, what they hold up, and that nothing hangs when the waiting ends otherwise.
  */
 #include <dlfcn.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "test.h"
 
