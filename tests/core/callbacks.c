@@ -45,9 +45,7 @@ static void map_pinned(struct tpin *t)
 
 static void release_it(struct tpin *t)
 {
-	struct softgpu_va va = { .va = reserved };
-
-	got = CALL(sibling.client, SOFTGPU_VA_RELEASE, &va);
+	got = CALL(sibling.client, SOFTGPU_VA_RELEASE, &(struct softgpu_va){ .va = reserved });
 }
 
 /* A file is closed and takes its reservation down: nobody else can, meanwhile. */

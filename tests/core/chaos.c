@@ -25,18 +25,12 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-static void set(struct sg_chaos chaos)
-{
-	sg_chaos_set(m.sg, &chaos);
-}
-
 CASE(the_nth_fails)
 {
 	static struct tpin t[3];
-	u64 va, other;
+	u64 va = mem_new(&u, 4 * PAGE), other;
 
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
-	set((struct sg_chaos){ .fail_pin = 2, .fail_alloc = 2, .fail_map = 1 });
+	CHAOS(&m, .fail_pin = 2, .fail_alloc = 2, .fail_map = 1);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), -ENOMEM);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
@@ -46,7 +40,7 @@ CASE(the_nth_fails)
 	assert_int_equal(sg_chaos_map(m.sg), -ENOMEM);
 	assert_int_equal(sg_chaos_map(m.sg), 0);
 	/* Bad arguments are no try. */
-	set((struct sg_chaos){ .fail_pin = 1 });
+	CHAOS(&m, .fail_pin = 1);
 	assert_int_equal(tpin_get(&t[2], &u, va + 1, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t[2], &u, va, PAGE, false), -ENOMEM);
 }
@@ -54,15 +48,14 @@ CASE(the_nth_fails)
 CASE(aperture_shrinks)
 {
 	static struct tpin t[2];
-	u64 va;
+	u64 va = mem_new(&u, 16 * PAGE);
 
-	assert_int_equal(mem_alloc(&u, 16 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, 8 * PAGE, false), 0);
-	set((struct sg_chaos){ .bar1_limit = 4 * PAGE });
+	CHAOS(&m, .bar1_limit = 4 * PAGE);
 	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), -ENOSPC);
 	/* What is pinned already costs nothing more. */
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
-	set((struct sg_chaos){ .bar1_limit = 9 * PAGE });
+	CHAOS(&m, .bar1_limit = 9 * PAGE);
 	assert_int_equal(sg_pin_put(m.sg, &t[1].pin, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), 0);
 }
@@ -70,9 +63,8 @@ CASE(aperture_shrinks)
 CASE(chosen_pin)
 {
 	static struct tpin t[2] = { 0 }, persistent;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&persistent, &u, va, PAGE, true), 0);
@@ -92,11 +84,10 @@ CASE(chosen_pin)
 CASE(late_callback)
 {
 	static struct tpin t;
-	u64 va, begun;
+	u64 va = mem_new(&u, PAGE), begun;
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
-	set((struct sg_chaos){ .callback_delay_ms = 30 });
+	CHAOS(&m, .callback_delay_ms = 30);
 	begun = sg_now_ns();
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_true(sg_now_ns() - begun >= 30000000);
@@ -108,10 +99,9 @@ CASE(random_pins)
 	static struct tpin t[64];
 	struct sg_gpu_stats st = { 0 };
 	int i, revoked = 0;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
-	set((struct sg_chaos){ .revoke_every = 4, .seed = 42 });
+	CHAOS(&m, .revoke_every = 4, .seed = 42);
 	for (i = 0; i < 64; i++)
 		assert_int_equal(tpin_get(&t[i], &u, va, PAGE, false), 0);
 	/* The engines' threads do it; eight to sixteen of them are due. */
@@ -119,7 +109,7 @@ CASE(random_pins)
 		sched_yield();
 		sg_gpu_stats(m.sg, 0, &st);
 	} while (st.revocations < 1);
-	set((struct sg_chaos){ 0 });
+	CHAOS(&m, 0);
 	for (i = 0; i < 64; i++) {
 		int err = sg_pin_put(m.sg, &t[i].pin, false);
 
@@ -173,12 +163,11 @@ static void set_sync_memops(u64 va)
 /* Wrong: a device reads BAR1 after an asynchronous copy, on every run stale data. */
 CASE(strict_wrong)
 {
-	struct softgpu_stream s = { .ctx = u.ctx };
 	static struct tpin t;
 	u64 a, b;
 	int i;
 
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	assert_int_equal(fill(&u, 0, a, PAGE, 0x77, SOFTGPU_OP_SYNC), 0);
@@ -189,7 +178,7 @@ CASE(strict_wrong)
 		assert_int_equal(bar1(&t)[0], 0);
 	}
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_SYNC_MEMOPS), 1);
-	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, (&(struct softgpu_stream){ .ctx = u.ctx })), 0);
 	assert_int_equal(bar1(&t)[0], 0x77);
 }
 
@@ -197,17 +186,16 @@ CASE(strict_wrong)
 CASE(strict_right)
 {
 	static struct tpin t, other;
-	u64 a, b, c;
+	u64 a = mem_new(&u, PAGE), b, c;
 	u32 i;
 
-	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	set_sync_memops(b);
 	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &c), 0);
 	assert_int_equal(tpin_get(&other, &u, c, PAGE, false), 0);
 	for (i = 1; i < 100; i++) {
-		set((struct sg_chaos){ .strict = i % 2 });
+		CHAOS(&m, .strict = i % 2);
 		assert_int_equal(fill(&u, 0, a, PAGE, i, SOFTGPU_OP_SYNC), 0);
 		assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
 		assert_int_equal(bar1(&t)[PAGE - 1], i);
@@ -231,7 +219,7 @@ CASE(strict_ends)
 	u64 a;
 	int err;
 
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
@@ -249,9 +237,9 @@ CASE(strict_ends)
 	} while (err == -EAGAIN);
 	assert_int_equal(err, 0);
 	assert_int_equal(fill(&u, 0, a, PAGE, 5, 0), 0);
-	set((struct sg_chaos){ 0 });
+	CHAOS(&m, 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(fill(&u, 0, a, PAGE, 6, 0), 0);
 	assert_int_equal(mem_free(&u, a), 0);
 	/* And what is held when the context goes is dropped with it. */
@@ -268,7 +256,7 @@ CASE(strict_across_contexts)
 	struct user second;
 	u64 a, b;
 
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
@@ -308,7 +296,7 @@ CASE(strict_lets_go_what_must)
 		assert_int_equal(mem_alloc(&u, PAGE, &va[i]), 0);
 		assert_int_equal(tpin_get(&t[i], &u, va[i], PAGE, false), 0);
 	}
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
 	alarm(60);

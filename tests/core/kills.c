@@ -80,16 +80,12 @@ static void wait_value(void)
 
 static int ctx_sync(void)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-
-	return CALL(u.client, SOFTGPU_CTX_SYNC, &h);
+	return CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = u.ctx });
 }
 
-static int stream_sync(void)
+static int sync_stream(void)
 {
-	struct softgpu_stream s = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_STREAM_SYNC, &s);
+	return CALL(u.client, SOFTGPU_STREAM_SYNC, &(struct softgpu_stream){ .ctx = u.ctx });
 }
 
 static int event_sync(void)
@@ -121,17 +117,13 @@ static int unregister(void)
 
 static int ipc_close(void)
 {
-	struct softgpu_va a = { .va = import };
-
-	return CALL(u.client, SOFTGPU_IPC_CLOSE, &a);
+	return CALL(u.client, SOFTGPU_IPC_CLOSE, &(struct softgpu_va){ .va = import });
 }
 
 /* A function that no stream has come to. */
 static int host_func_next(void)
 {
-	struct softgpu_host_func f = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &f);
+	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &(struct softgpu_host_func){ .ctx = u.ctx });
 }
 
 struct waiter {
@@ -192,17 +184,14 @@ static int killed_in(int (*call)(void))
 
 static void every_wait_ends(void (*hold_up)(void))
 {
-	struct softgpu_event e = { 0 };
 	static int (*const calls[])(void) = {
-		ctx_sync, stream_sync, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
+		ctx_sync, sync_stream, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
 		host_func_next,
 	};
 	size_t i;
 
 	hold_up();
-	e.ctx = u.ctx;
-	e.event = event;
-	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, (&(struct softgpu_event){ .ctx = u.ctx, .event = event })), 0);
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		assert_int_equal(killed_in(calls[i]), -EINTR);
 	/* What was to be freed is there, can be worked on, and is freed by the next who asks. */

@@ -62,19 +62,6 @@ static u64 mapped(struct user *u, u32 handle)
 	return r.va;
 }
 
-static u32 word(struct user *u, u64 va)
-{
-	u32 w = 0;
-
-	assert_int_equal(copy(u, 0, HOST(&w), va, sizeof(w), SOFTGPU_OP_SYNC), 0);
-	return w;
-}
-
-static void set_word(struct user *u, u64 va, u32 w)
-{
-	assert_int_equal(copy(u, 0, va, HOST(&w), sizeof(w), SOFTGPU_OP_SYNC), 0);
-}
-
 /* The importer sees what the exporter wrote, and keeps it beyond the exporter's end. */
 CASE(shared)
 {
@@ -86,11 +73,11 @@ CASE(shared)
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &i), 0);
 	assert_int_equal(i.length, 2 * PAGE);
 	theirs = mapped(&b, i.handle);
-	set_word(&a, mine + PAGE, 4711);
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	set_word_at(&a, mine + PAGE, 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	user_down(&a);
 	a.client = NULL;
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	/* the key lives with the memory */
 	late = again;
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &late), 0);

@@ -25,9 +25,7 @@ static const struct sg_host_ops ops = { .copy = no_copy };
 
 static int set_window(struct sg_client *client, u64 base, u64 length, u32 server)
 {
-	struct softgpu_window w = { .base = base, .length = length, .server = server };
-
-	return CALL(client, SOFTGPU_WINDOW, &w);
+	return CALL(client, SOFTGPU_WINDOW, (&(struct softgpu_window){ .base = base, .length = length, .server = server }));
 }
 
 static int make_ctx(struct user *user)
@@ -41,9 +39,7 @@ static int make_ctx(struct user *user)
 
 static int end_ctx(struct user *user)
 {
-	struct softgpu_handle h = { .handle = user->ctx };
-
-	return CALL(user->client, SOFTGPU_CTX_DESTROY, &h);
+	return CALL(user->client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = user->ctx });
 }
 
 static void open_file(struct user *user, struct sg *sg, u32 gpu, int key)

@@ -56,7 +56,6 @@ CASE_WITH(compute_modes, NULL, NULL)
 	struct softgpu_ctx_create c = { 0 }, further = { 0 };
 	struct sg_client *one, *two;
 	struct softgpu_info info;
-	struct softgpu_handle h;
 	struct sg *sg;
 	u32 mode, gpu;
 
@@ -81,8 +80,7 @@ CASE_WITH(compute_modes, NULL, NULL)
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), -EBUSY);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &further), -EBUSY);
-			h.handle = c.ctx;
-			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, &h), 0);
+			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = c.ctx })), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), 0);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), -EBUSY);
 			break;

@@ -168,6 +168,54 @@ int mem_free(struct user *u, u64 va)
 	return CALL(u->client, SOFTGPU_MEM_FREE, &a);
 }
 
+u64 mem_new(struct user *u, u64 len)
+{
+	u64 va;
+
+	MUST(!mem_alloc(u, len, &va));
+	return va;
+}
+
+static u32 stream_of(struct user *u, u32 flags)
+{
+	struct softgpu_stream_create s = { .ctx = u->ctx, .flags = flags };
+
+	MUST(!CALL(u->client, SOFTGPU_STREAM_CREATE, &s));
+	return s.stream;
+}
+
+u32 stream_new(struct user *u)
+{
+	return stream_of(u, SOFTGPU_STREAM_NON_BLOCKING);
+}
+
+u32 stream_blocking(struct user *u)
+{
+	return stream_of(u, 0);
+}
+
+int stream_sync(struct user *u, u32 stream)
+{
+	struct softgpu_stream s = { .ctx = u->ctx, .stream = stream };
+
+	return CALL(u->client, SOFTGPU_STREAM_SYNC, &s);
+}
+
+int stream_query(struct user *u, u32 stream)
+{
+	struct softgpu_stream s = { .ctx = u->ctx, .stream = stream };
+
+	return CALL(u->client, SOFTGPU_STREAM_QUERY, &s);
+}
+
+struct sg_gpu_stats stats_of(struct machine *m, u32 gpu)
+{
+	struct sg_gpu_stats st = { 0 };
+
+	MUST(!sg_gpu_stats(m->sg, gpu, &st));
+	return st;
+}
+
 struct softgpu_query query(struct user *u, u64 va)
 {
 	struct softgpu_query q = { .va = va };
@@ -190,6 +238,19 @@ int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags)
 				  .height = 1, .value = value, .elem = 1 };
 
 	return CALL(u->client, SOFTGPU_FILL, &f);
+}
+
+u32 word_at(struct user *u, u64 va)
+{
+	u32 word = 0;
+
+	MUST(!copy(u, 0, HOST(&word), va, sizeof(word), SOFTGPU_OP_SYNC));
+	return word;
+}
+
+void set_word_at(struct user *u, u64 va, u32 word)
+{
+	MUST(!copy(u, 0, va, HOST(&word), sizeof(word), SOFTGPU_OP_SYNC));
 }
 
 int enlist(struct user *u, u32 kind, u64 va, u64 len)
