@@ -308,10 +308,8 @@ int main(int argc, char **argv)
 		rounds = atoi(argv[2]);
 	if (argc > 3)
 		first_seed = atoi(argv[3]);
-	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0)) {
-		printf("no CUDA here\n");
-		return 77;
-	}
+	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0))
+		check_skip("no CUDA here");
 	on_softgpu = dlsym(RTLD_DEFAULT, "softgpu_watch") || dlsym(dlopen("libcuda.so.1", RTLD_NOW), "softgpu_watch");
 	cu.cuDevicePrimaryCtxRetain(&context, device);
 	cu.cuCtxSetCurrent(context);

@@ -30,12 +30,6 @@ static atomic_int calls_left;		/* of mprotect(), until one that waits */
 static atomic_bool stopped, go_on;
 static bool stops;			/* at pthread_key_create() */
 
-static void fatal(const char *what)
-{
-	fprintf(stderr, "forked_meanwhile: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
 static void wait_ms(unsigned int ms)
 {
 	usleep(ms * 1000);
@@ -130,8 +124,7 @@ static void test_monitor(void)
 
 		if (!pid)
 			_exit(forked_at(call));
-		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-			fatal("a run");
+		MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "a run");
 		if (WEXITSTATUS(status) == 4)
 			break;
 		hung += WEXITSTATUS(status) == 2;
@@ -140,8 +133,7 @@ static void test_monitor(void)
 			break;
 	}
 	if (call == 1 && !hung) {
-		printf("ok - this machine has no monitor of host memory # SKIP\n");
-		return;
+		check_skip("this machine has no monitor of host memory");
 	}
 	CHECK(!failed, "each run went as planned");
 	CHECK(!hung, "forked at each of %d calls of mprotect(), a child comes back: %u do not", call - 1, hung);
@@ -186,8 +178,7 @@ static bool at_its_end(pid_t thread)
 {
 	int status;
 
-	if (waitpid(thread, &status, __WALL) < 0 || !WIFSTOPPED(status))
-		fatal("the traced process ended");
+	MUST(waitpid(thread, &status, __WALL) >= 0 && WIFSTOPPED(status), "the traced process ended");
 	return WSTOPSIG(status) == SIGSTOP;
 }
 
@@ -203,8 +194,7 @@ static int forked_after(unsigned int steps)
 		forker();
 	while (!(thread = atomic_load(&shared->thread)))
 		wait_ms(1);
-	if (!at_its_end(thread))
-		fatal("it is not traced");
+	MUST(at_its_end(thread), "it is not traced");
 	while (steps--) {
 		ptrace(PTRACE_SINGLESTEP, thread, NULL, NULL);
 		if (at_its_end(thread))

@@ -117,10 +117,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	getrlimit(RLIMIT_MEMLOCK, &most);
-	if (most.rlim_cur < 2 * MIB || most.rlim_max < 2 * MIB) {
-		printf("skipped: this process may lock %llu bytes only\n", (unsigned long long)most.rlim_cur);
-		return 77;
-	}
+	if (most.rlim_cur < 2 * MIB || most.rlim_max < 2 * MIB)
+		check_skip("this process may lock %llu bytes only", (unsigned long long)most.rlim_cur);
 	setenv("PEERDMA_PROVIDER", argv[1], 1);
 	files(memory, kernel);
 	addresses();

@@ -250,10 +250,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "CUDA does not start\n");
 		return 1;
 	}
-	if (!memory_is_there(device)) {
-		printf("skipped: this CUDA has no memory of the kind '%s'\n", memory->name);
-		return 77;
-	}
+	if (!memory_is_there(device))
+		check_skip("this CUDA has no memory of the kind '%s'", memory->name);
 	if (!strcmp(backend, "id")) {
 		options.max_regions = 200;	/* nothing is dear here: hits, rather than misses */
 		CHECK(!peerdma_cache_create(&ops, NULL, &options, &cache), "a cache of buffer ids");

@@ -139,10 +139,8 @@ int main(void)
 	char *p;
 
 	count = backtrace(frames, FRAMES);	/* loads the unwinder, outside malloc() */
-	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL)) {
-		printf("skipped: %s\n", peerdma_last_error());
-		return 77;
-	}
+	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL))
+		check_skip("%s", peerdma_last_error());
 	check_one("munmap", by_munmap, map());
 	check_one("mmap", by_mmap, map());
 	check_one("mremap", by_mremap, map());
