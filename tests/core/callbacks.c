@@ -48,7 +48,7 @@ static void release_it(struct tpin *t)
 	got = CALL(sibling.client, SOFTGPU_VA_RELEASE, &(struct softgpu_va){ .va = reserved });
 }
 
-/* A file is closed and takes its reservation down: nobody else can, meanwhile. */
+/* A file is closed and takes its reservation down: no other client can, meanwhile. */
 CASE(release_during_close)
 {
 	struct tpin t = { .on_callback = release_it };

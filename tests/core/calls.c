@@ -155,7 +155,7 @@ CASE(put_by)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
 }
 
-/* Slots freed under a pin are nobody's until the pin has gone. */
+/* Slots freed under a pin are not allocated until the pin has gone. */
 CASE(limbo)
 {
 	struct tpin t = { 0 };

@@ -80,7 +80,7 @@ CASE(chosen_pin)
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
 }
 
-/* The callback comes later; whoever frees the memory waits for it. */
+/* The callback comes later; the freeing thread waits for it. */
 CASE(late_callback)
 {
 	static struct tpin t;
@@ -130,7 +130,7 @@ CASE(before_cuda_7)
 	u32 index;
 	u64 va;
 
-	desc.vram = m.vram[0];	/* nobody looks at it */
+	desc.vram = m.vram[0];	/* not read */
 	desc.phys = (u64 (*)(void *, u64))(void *)before_cuda_7;
 	assert_int_equal(sg_gpu_add(m.sg, &desc, &index), 0);
 	user_up(&w, &m, index, &key);
@@ -247,7 +247,7 @@ CASE(strict_ends)
 	assert_int_equal(fill(&u, 0, a, PAGE, 7, 0), 0);
 }
 
-/* Work that waits for another context's, held back as well: whoever waits for it lets both go. */
+/* Work that waits for another context's, held back as well: a wait for it lets both go. */
 CASE(strict_across_contexts)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
@@ -301,7 +301,7 @@ CASE(strict_lets_go_what_must)
 	e.event = ec.event;
 	alarm(60);
 
-	/* An event that was never recorded: nobody else need do anything. */
+	/* An event that was never recorded: no other context need do anything. */
 	assert_int_equal(fill(&u, 0, va[0], PAGE, 1, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
 	assert_int_equal(fill(&second, 0, va[1], PAGE, 1, 0), 0);

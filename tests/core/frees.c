@@ -216,7 +216,7 @@ CASE(many_jobs)
 	waits_for_word(&second, apart.stream);
 	for (i = 0; i < 5000; i++)
 		MUST(!fill(&second, apart.stream, i == 3000 ? freed : idle, 8, 1, 0));
-	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which nobody takes until the free is over */
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which is not taken until the free is over */
 	thread = start_free();
 	usleep(20000);
 	assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST));

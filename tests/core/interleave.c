@@ -223,7 +223,7 @@ static void op_other_memory(void)
 
 	if (mem_alloc(&closer, PAGE, &other))
 		return;
-	/* Nobody's DMA reaches what was just given out. */
+	/* No DMA reaches what was just given out. */
 	for (t = 0; t < MAX_THREADS; t++) {
 		for (i = 0; i < MAX_OPS; i++) {
 			struct client_pin *p = &pins[t][i];

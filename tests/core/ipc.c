@@ -262,7 +262,7 @@ CASE(pins_are_each_sides_own)
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
 }
 
-/* Two allocations in one page: two keys, and nobody gets a slot that another process may write to. */
+/* Two allocations in one page: two keys, and no allocation gets a slot that another process may write to. */
 CASE(small_ones)
 {
 	struct softgpu_ipc_export e1, e2;

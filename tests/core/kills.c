@@ -216,7 +216,7 @@ CASE(for_a_value)
 	every_wait_ends(wait_value);
 }
 
-/* A free that waits for another context's work; then it is as if nobody had called it. */
+/* A free that waits for another context's work; then it is as if it had not been called. */
 CASE(for_another_context)
 {
 	struct softgpu_ctx_create second = { 0 };

@@ -45,7 +45,7 @@ CASE(refused)
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), -EINVAL);
 	assert_int_equal(stats_of(&m, 0).vram_free, before);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 0);
-	/* Other host memory is no one's to pin in any mode. */
+	/* Other host memory cannot be pinned in any mode. */
 	assert_int_equal(discharge(&u, va), 0);
 	CHAOS(&m, .strict = true);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);

@@ -23,7 +23,7 @@ static u64 rounds;
 
 /*
  * Addresses that the threads pin, with no lock between them.  Those in the
- * first half are freed by whoever takes them out; the others belong to short
+ * first half are freed by the thread that takes them out; the others belong to short
  * contexts and go stale with them.
  */
 static u64 slots[2 * SLOTS];
@@ -119,7 +119,7 @@ static void short_context(u64 *state)
 		__atomic_store_n(&slots[SLOTS + rnd(state) % SLOTS], va, __ATOMIC_SEQ_CST);
 		/*
 		 * From memory that may go away under the copy: then it faults, and nothing else
-		 * happens.  Or somebody has the address anew and writes to it: not to these bytes.
+		 * happens.  Or another thread has the address anew and writes to it: not to these bytes.
 		 */
 		copy(&u, 0, va, other + 640, 32, 0);
 	}

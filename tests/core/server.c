@@ -116,7 +116,7 @@ CASE(one_context)
 			assert_int_equal(pin_by(&t, i, NULL, va[j]), i == j ? 0 : -EINVAL);
 			if (i == j)
 				assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
-			/* by the tokens, each anybody's: also who is no client at all */
+			/* by the tokens any process pins it, also one that is no client */
 			assert_int_equal(pin_by(&t, j == 0 ? STRANGER : i, &q[i], va[j] + PAGE), 0);
 			assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 			/* an address that another client has is nothing to this one's calls */
@@ -275,7 +275,7 @@ CASE(ends)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-/* A fault of one is the end of all, work that waits included, and of nobody else. */
+/* A fault of one is the end of all, work that waits included, and of no other process. */
 CASE(a_fault)
 {
 	struct softgpu_handle sync = { .handle = u[1].ctx };

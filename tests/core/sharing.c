@@ -109,7 +109,7 @@ static int pin_as(struct tpin *t, const struct sg_pin_who *who, u64 va)
 	return sg_pin_get(m.sg, &t->pin, &tpin_ops, who, va, PAGE, false);
 }
 
-/* Each pins its own and, by tokens, everybody's; by its own right nobody else's. */
+/* Each pins its own and, by tokens, all others'; by its own right no other's. */
 CASE(each_its_own)
 {
 	static struct tpin own[PROCESSES], by_token[PROCESSES];

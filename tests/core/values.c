@@ -106,7 +106,7 @@ static void until_it_waits(u32 stream)
 	}
 }
 
-/* A context goes while its streams wait, at the front and behind: nobody hangs, and nothing of it is done. */
+/* A context goes while its streams wait, at the front and behind: no thread hangs, and nothing of it is done. */
 CASE(context_goes)
 {
 	u32 s = stream_new(&u);

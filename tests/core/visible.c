@@ -19,7 +19,7 @@ static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 	hidden_va = va;
 	hidden_len = length;
 	hides++;
-	/* After the last pin's end, before the memory is anybody's. */
+	/* After the last pin's end, before the memory is allocated again. */
 	watched_frees = watched ? tpin_count(&watched->frees) : 0;
 }
 
@@ -157,7 +157,7 @@ static struct sg_movable movable_of(u64 va, u64 length)
 	return movable;
 }
 
-/* Kept memory goes elsewhere, and everybody finds it there; unless somebody knows where it is. */
+/* Kept memory goes elsewhere, and all find it there; unless a client knows where it is. */
 CASE(moves)
 {
 	u8 there[3 * 4096], back[sizeof(there)];
@@ -208,7 +208,7 @@ CASE(moves)
 	assert_int_equal(hides, 1);
 }
 
-/* In system memory it takes neither VRAM nor aperture, and is what it was to everybody else. */
+/* In system memory it takes neither VRAM nor aperture, and is what it was to all others. */
 CASE(moves_to_system_memory)
 {
 	u8 there[3 * 4096], back[sizeof(there)];

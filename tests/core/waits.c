@@ -135,7 +135,7 @@ static void *sync_stream(void *arg)
 	return NULL;
 }
 
-/* A stream that is destroyed while somebody waits for it, and then its context is: it ends once. */
+/* A stream that is destroyed while a thread waits for it, and then its context is: it ends once. */
 CASE(a_stream_ends_once)
 {
 	struct softgpu_stream_create sc = { 0 };
@@ -260,7 +260,7 @@ CASE(close_for_destroy)
 	pthread_join(destroyer, NULL);
 }
 
-/* Somebody can take the core's lock, sooner or later. */
+/* The core's lock can be taken, sooner or later. */
 static bool core_is_free(void)
 {
 	int i;
@@ -305,7 +305,7 @@ CASE(removal_for_holds)
 	assert_int_equal(w.unmaps, 1);
 }
 
-/* ---- one that is ending is nobody else's ---- */
+/* ---- one that is ending is not taken by another call ---- */
 
 static void get_again(struct wpin *w)
 {

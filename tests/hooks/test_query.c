@@ -36,7 +36,7 @@ static struct peerdma_memory query(const void *p)
 
 /* ---- addresses that change hands ---- */
 
-enum state { NOBODYS, WAS_HOSTS, HOSTS, REGISTERED, CUDAS, STATES };
+enum state { NOT_MAPPED, WAS_HOSTS, HOSTS, REGISTERED, CUDAS, STATES };
 
 /*
  * version is odd while the memory changes hands.  Who asks compares the answer only if
@@ -65,7 +65,7 @@ static unsigned int next(unsigned int *seed)
 
 /*
  * On softgpu the addresses are within its window, where unmapped memory is reserved
- * memory: what anybody else maps must not land there.
+ * memory: what another thread maps must not land there.
  */
 static int map(struct slot *s, int prot)
 {
@@ -120,7 +120,7 @@ static void cuda_gives_back(struct slot *s)
 static enum state step(struct slot *s, enum state from, unsigned int choice)
 {
 	switch (from) {
-	case NOBODYS:
+	case NOT_MAPPED:
 	case WAS_HOSTS:
 		if (choice % 3 ? cuda_takes(s) : map(s, PROT_READ | PROT_WRITE))
 			return choice % 3 ? CUDAS : HOSTS;
@@ -138,7 +138,7 @@ static enum state step(struct slot *s, enum state from, unsigned int choice)
 		return HOSTS;
 	default:
 		cuda_gives_back(s);
-		return NOBODYS;
+		return NOT_MAPPED;
 	}
 	atomic_fetch_add(&refused, 1);
 	return from;
@@ -153,7 +153,7 @@ static int right(const struct peerdma_memory *m, enum state state, uint64_t id, 
 		return m->kind == PEERDMA_KIND_HOST && m->flags & PEERDMA_MEMORY_CUDA && m->base == (uintptr_t)p;
 	case HOSTS:
 		return m->kind == PEERDMA_KIND_HOST && !(m->flags & PEERDMA_MEMORY_CUDA);
-	case WAS_HOSTS:		/* nobody tells of munmap() */
+	case WAS_HOSTS:		/* munmap() is not reported */
 		return m->kind == PEERDMA_KIND_UNKNOWN || (remembers && m->kind == PEERDMA_KIND_HOST);
 	default:		/* freed GPU memory, always */
 		return m->kind == PEERDMA_KIND_UNKNOWN;

@@ -125,7 +125,7 @@ static void notify(int after)
 static void *stopped(void *unused)
 {
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	/* Whoever knows it may wait for it. */
+	/* The tracer waits for it once it is known. */
 	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	for (;;) {
 		raise(SIGSTOP);

@@ -70,7 +70,7 @@ CASE(holes)
 	assert_int_equal(locked() - before, PAGE);
 	assert_int_equal(peerdma_unpin(other), 0);
 	assert_int_equal(locked(), before);
-	/* Memory that went away while pinned is nobody's fault. */
+	/* Memory that went away while pinned is no error. */
 	assert_int_equal(peerdma_pin(ctx, p, 4 * PAGE, 0, NULL, &region), 0);
 	munmap(p, 4 * PAGE);
 	assert_int_equal(peerdma_unpin(region), 0);

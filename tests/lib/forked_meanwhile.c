@@ -144,7 +144,7 @@ static void test_monitor(void)
 static void *fail_once(void *unused)
 {
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	/* Whoever knows it may wait for it. */
+	/* The tracer waits for it once it is known. */
 	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	peerdma_monitor_start(0, NULL);
 	raise(SIGSTOP);

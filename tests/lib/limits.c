@@ -15,7 +15,7 @@
 #include "checks.h"
 
 #define MIB	(1UL << 20)
-#define NOBODY	65534
+#define UNPRIVILEGED	65534
 
 static int says(const char *word)
 {
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 		printf("not ok - %s\n", peerdma_last_error());
 		return 1;
 	}
-	if (!geteuid() && (setgid(NOBODY) || setuid(NOBODY)))
+	if (!geteuid() && (setgid(UNPRIVILEGED) || setuid(UNPRIVILEGED)))
 		return 2;
 	locked(ctx, memory);
 	peerdma_close(ctx);

@@ -4,7 +4,7 @@
  * time, on a back-end that the machine has.
  *
  * There are a few buffers. Some threads use them through the cache, another frees one
- * and allocates it anew (nobody uses it meanwhile; addresses come again), and writes
+ * and allocates it anew (no thread uses it meanwhile; addresses come again), and writes
  * its number into it. What a get finds must be alive, and show that number.
  *
  *	live_cache BACK-END [OPERATIONS [SEED [MEMORY]]]
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
 		CHECK(c.monitors & PEERDMA_MONITOR_CHECK && (hooks || c.stale), "the ids were asked for, and told: hooks %d", hooks);
 	else
 		CHECK(!!c.checked == (!strcmp(backend, "dmabuf") && !hooks) && !!(c.monitors & PEERDMA_MONITOR_CHECK) == !!c.checked,
-		      "the tag check is at work where nobody tells: back-end %s, hooks %d", backend, hooks);
+		      "the tag check is at work where frees are not reported: back-end %s, hooks %d", backend, hooks);
 	peerdma_cache_close(cache);
 	for (int i = 0; i < BUFFERS; i++)
 		memory->free(&buffers[i]);

@@ -200,7 +200,7 @@ static void racing(void)
 	map_all(0);
 }
 
-/* What lies beside a range comes and goes.  Nobody notices, and CUDA is not asked about it. */
+/* What lies beside a range comes and goes.  The region does not change, and CUDA is not asked about it. */
 static void beside(void)
 {
 	struct peerdma_cached *hold;

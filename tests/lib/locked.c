@@ -312,7 +312,7 @@ static void *pins_slowly(void *arg)
 	return NULL;
 }
 
-/* Memory whose pages somebody else fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
+/* Memory whose pages another thread fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
 static int slow_memory(char *p)
 {
 	struct uffdio_register how = { .range = { (uintptr_t)p, page }, .mode = UFFDIO_REGISTER_MODE_MISSING };

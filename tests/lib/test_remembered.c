@@ -155,7 +155,7 @@ static void facts(void)
 	ends();
 	CHECK(asked(p, PEERDMA_KIND_HOST) == 1 && asked(p, PEERDMA_KIND_HOST) == 0, "after that once more");
 	munmap(p, PAGE);
-	CHECK(asked(p, PEERDMA_KIND_HOST) == 0, "nobody tells of munmap()");
+	CHECK(asked(p, PEERDMA_KIND_HOST) == 0, "munmap() is not reported");
 	begins();
 	ends();
 	CHECK(asked(p, PEERDMA_KIND_UNKNOWN) == 1, "until something is allocated");

@@ -320,7 +320,7 @@ CASE(keys)
 	assert_int_equal(peerdma_verbs_end(ctx, pd), 0);
 	assert_int_equal(live_mrs(), 0);
 
-	/* No one key: each segment's. */
+	/* No common key: each segment's. */
 	cuda->export_error = 801;
 	verbs->error = EFAULT;
 	assert_int_equal(peerdma_verbs_mr(r, pd, 1, &mr), -EOPNOTSUPP);

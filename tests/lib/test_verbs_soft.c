@@ -102,7 +102,7 @@ static void several(struct peerdma *ctx)
 	CHECK(!peerdma_unpin(region) && !cu.cuMemFree_v2(p), "the pin ends");
 }
 
-/* One thread frees, another makes MRs: whoever comes first, none is left when the free has returned and the maker has, too. */
+/* One thread frees, another makes MRs: whichever comes first, none is left when the free has returned and the maker has, too. */
 static struct peerdma_region *raced;
 static pthread_barrier_t start;
 
@@ -159,7 +159,7 @@ static void cached(struct peerdma *ctx)
 	key = mr->lkey;
 	peerdma_cache_put(cache, hold);
 	cu.cuMemFree_v2(buffer);
-	CHECK(!live(), "which goes with its memory, and nobody told");
+	CHECK(!live(), "which goes with its memory, and without a notification");
 	buffer = gpu_alloc();
 	CHECK(!peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) && !peerdma_cache_mr(cache, hold, one, 1, &again) &&
 	      again->lkey != key, "what comes there next has another");

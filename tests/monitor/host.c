@@ -188,7 +188,7 @@ static void library(const char *path)
 	CHECK(ended() == before + 1, "dlclose ends registrations of the library's variables");
 }
 
-/* A child's calls reach nobody: the cache is the parent's. */
+/* A child's calls reach no cache: it is the parent's. */
 static void fork_child(void)
 {
 	char *p = map(LENGTH);

@@ -121,7 +121,7 @@ static void calls(void)
 		CHECK(memory == PEERDMA_MEMORY_HOST || !peerdma_monitor_name(memory), "nothing monitors memory %u", memory);
 		peerdma_monitor_unsubscribe(memory, NULL, NULL);
 	}
-	/* GPU memory: nobody sees its frees, until another library says that it does. */
+	/* GPU memory: its frees are not seen, until another library says that it sees them. */
 	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where) == -EOPNOTSUPP &&
 	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54),
 	      	"no monitor of GPU memory");

@@ -193,7 +193,7 @@ static int mappings(void)
 }
 
 /*
- * What a mapping takes is charged to nobody, so that further regions of the same memory must not have their own.  More than
+ * What a mapping takes is not charged, so further regions of the same memory must not have their own.  More than
  * seven DMA mappings of a page at once would be an error to a debug kernel (CONFIG_DMA_API_DEBUG).
  */
 static void mapped_once(void)

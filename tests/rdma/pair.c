@@ -78,7 +78,7 @@ static void modify(struct pair *p, int which, enum ibv_qp_state state)
 	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
-/* New ones: packets of the old ones that are still on their way find no one. */
+/* New ones: packets of the old ones that are still on their way find no queue pair. */
 void pair_connect(struct pair *p)
 {
 	struct ibv_wc wc;

@@ -257,7 +257,7 @@ static void queues_counted(const char *group)
 		MUST(!ibv_destroy_cq(cq[i]), "ibv_destroy_cq");
 }
 
-/* Whoever knows the key of one MR must not know those of the others. */
+/* A program that knows the key of one MR must not know those of the others. */
 static void keys(void)
 {
 	struct ibv_mr *mrs[32];

@@ -97,7 +97,7 @@ static int round_of(int *stale)
 		post(i);
 	for (i = 0; i < op->requests; i++)
 		failed += pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS;
-	/* Until someone else has the memory, and then some more: no request may come after the free. */
+	/* Until another program has the memory, and then some more: no request may come after the free. */
 	while (!failed) {
 		int last = __atomic_load_n(&owner_writes, __ATOMIC_ACQUIRE);
 

@@ -200,7 +200,7 @@ static void half_a_message(void)
 	remote = mrs[1];
 }
 
-/* A request that nobody answers. */
+/* A request without an answer. */
 static void destroyed(void)
 {
 	double begin;
@@ -293,7 +293,7 @@ static void drained(void)
 	expect("another", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 }
 
-/* Whoever posts many requests at once does not wait until they are done. */
+/* Posting many requests at once does not wait until they are done. */
 static void many_at_once(void)
 {
 	struct ibv_sge sge = { .addr = here.addr, .length = SIZE, .lkey = local->lkey };

@@ -31,7 +31,7 @@ static void called(cudaStream_t s, cudaError_t error, void *arg)
 {
 }
 
-/* All but those that ask nobody. */
+/* All but those that do not ask the driver. */
 #define CALLS(X) \
 	X(cudaGetDeviceCount(&n)) \
 	X(cudaGetDevice(&n)) \

@@ -100,7 +100,7 @@ void ctx_gone(u32 ctx)
 	w.ctxs[ctx].used = false;
 }
 
-/* A reservation goes with all that stands in it, whoever put it there. */
+/* A reservation goes with all that stands in it, whichever client put it there. */
 static void reservation_gone(struct n_reservation *r)
 {
 	u32 i;

@@ -30,7 +30,7 @@ struct job {
 
 static struct program program;
 
-/* What the sanitizer finds is a failure, whoever runs this. */
+/* What the sanitizer finds is a failure, also when another program runs this. */
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void)
 {

@@ -265,7 +265,7 @@ u32 gpu_for(int ctx, u32 client);
 /* Chooses where to allocate, and by which client: a context, or -1 for none; false: there is nothing to choose. */
 bool choose_ctx(u32 n, u32 by, bool none, int *ctx, u32 *client);
 
-/* ops_life.c: a GPU's memory is nobody's any more */
+/* ops_life.c: a GPU's memory has no owner any more */
 void vram_away(u8 *vram);
 
 /* ends.c: what goes with what, after the core has done it */

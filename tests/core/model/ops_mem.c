@@ -247,7 +247,7 @@ void op_set_attr(const u32 *arg)
 		w.bufs[at].sync = a.value;
 }
 
-/* Any address: of this process, of another, or nobody's. */
+/* Any address: of this process, of another, or of none. */
 void op_query(const u32 *arg)
 {
 	int i = PICK(w.bufs, arg[0]), client = PICK(w.clients, arg[1]), at, r;

@@ -16,7 +16,7 @@ static void in_callback(struct tpin *t)
 	sg_pin_unhold(pin);
 }
 
-/* Strict mode: the GPU's copy of managed memory, made by whoever pins it first. */
+/* Strict mode: the GPU's copy of managed memory, made by the first pin. */
 static int naive_copy(u32 proc, int ctx, u64 va, int *range)
 {
 	int i = buf_at(proc, va);
