@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* aliases.c - host memory whose device pointers are others than the host's. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #define LENGTH	(PAGE + 5000)
 #define WINDOW	(32 * PAGE)
 
-static struct machine m;
-static struct user u;
-static int key;
 static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 own[LENGTH];			/* outside the window */
 static u8 *host;
@@ -26,14 +22,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
-FIXTURE(set_up, tear_down)
+FIXTURE(set_up, teardown)
 
 /* Either pointer tells the other, and of the same memory. */
 CASE(both_pointers)

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - every call of the core: what it does, and what it says to bad input. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
-static struct machine m;
-static struct user u;
-static int key, other_key;
+static int other_key;
 
 static int setup(void **state)
 {
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 
@@ -179,23 +169,18 @@ static u64 seen_free;
 
 static void look(struct tpin *t)
 {
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	seen_free = st.vram_free;
+	seen_free = stats_of(&m, 0).vram_free;
 }
 
 CASE(callback_before_reuse)
 {
 	struct tpin t = { .on_callback = look };
-	struct sg_gpu_stats st;
 	u64 va = mem_new(&u, 8 * PAGE);
 
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_int_equal(t.callbacks, 1);
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	assert_int_equal(seen_free, st.vram_free - 8 * PAGE);
+	assert_int_equal(seen_free, stats_of(&m, 0).vram_free - 8 * PAGE);
 }
 
 CASE(persistent_outlives_all)

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* chaos.c - failures and revocations on demand, BAR1 as before CUDA 7, strict mode. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #include <sched.h>
-
-static struct machine m;
-static struct user u;
-static int key;
 
 static int setup(void **state)
 {
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 
@@ -125,7 +113,6 @@ CASE(before_cuda_7)
 	struct sg_gpu_desc desc = { .name = "old", .vram_size = 16 * PAGE, .bar1_size = 4 * PAGE,
 				    .bar1_per_pin = true, .engines = 1 };
 	static struct tpin t[3];
-	struct sg_gpu_stats st;
 	struct user w;
 	u32 index;
 	u64 va;
@@ -138,11 +125,9 @@ CASE(before_cuda_7)
 	assert_int_equal(tpin_get(&t[0], &w, va, 2 * PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &w, va, 2 * PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[2], &w, va, PAGE, false), -ENOSPC);
-	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
-	assert_int_equal(st.bar1_used, 4 * PAGE);
+	assert_int_equal(stats_of(&m, index).bar1_used, 4 * PAGE);
 	user_down(&w);
-	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
-	assert_int_equal(st.bar1_used, 0);
+	assert_int_equal(stats_of(&m, index).bar1_used, 0);
 	sg_gpu_remove(m.sg, index);
 }
 

@@ -68,8 +68,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (slow.client)
-		user_down(&slow);
+	user_down(&slow);
 	user_down(&other);
 	machine_down(&m);
 	return 0;

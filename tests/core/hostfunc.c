@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* hostfunc.c - functions that streams call on the CPU: in which order they are handed out, and what ends them. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #include <pthread.h>
 
-static struct machine m;
-static struct user u;
-static int key;
 static u64 word;
 
 static int setup(void **state)
@@ -16,14 +12,6 @@ static int setup(void **state)
 	user_up(&u, &m, 0, &key);
 	word = 0;
 	MUST(!enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(&word), sizeof(word)));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	if (u.client)
-		user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 
@@ -254,16 +242,13 @@ CASE(gpu_goes)
 CASE(client_goes)
 {
 	u32 s = stream_new(&u);
-	struct sg_gpu_stats stats;
 
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
 	assert_int_equal(func(0, 3), 0);
 	user_down(&u);
-	u.client = NULL;
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &stats), 0);
-	assert_int_equal(stats.objects, 0);
+	assert_int_equal(stats_of(&m, 0).objects, 0);
 }
 
 /* More than a program can run at once are not handed out. */

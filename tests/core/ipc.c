@@ -19,10 +19,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (a.client)
-		user_down(&a);
-	if (b.client)
-		user_down(&b);
+	user_down(&a);
+	user_down(&b);
 	machine_down(&m);
 	return 0;
 }
@@ -235,7 +233,6 @@ CASE(pins_are_each_sides_own)
 {
 	static struct tpin exporters, importers, persistent, late;
 	struct softgpu_ipc_export e;
-	struct sg_gpu_stats st;
 	u64 va = mem_new(&a, 4 * PAGE), got, same;
 
 	assert_int_equal(export(&a, va, &e), 0);
@@ -246,8 +243,7 @@ CASE(pins_are_each_sides_own)
 	assert_int_equal(tpin_get(&persistent, &b, got, PAGE, true), 0);
 	/* the same pages, the same aperture */
 	assert_true(sg_pin_page(&exporters.pin, 3) == sg_pin_page(&importers.pin, 3));
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	assert_true(st.bar1_used == 4 * PAGE);
+	assert_true(stats_of(&m, 0).bar1_used == 4 * PAGE);
 
 	assert_int_equal(mem_free(&a, va), 0);
 	assert_int_equal(tpin_count(&exporters.callbacks), 1);

@@ -51,8 +51,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	sg_kill(0);
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&exporter);
 	machine_down(&m);
 	return 0;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* managed.c - pins of managed memory: refused, and in strict mode of a copy that misleads. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #include <pthread.h>
 
 #define LENGTH	(2 * PAGE - 100)
 #define WINDOW	(32 * PAGE)
 
-static struct machine m;
-static struct user u;
-static int key;
 static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 *managed;			/* in it: where the process has it */
 
@@ -21,14 +17,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
-FIXTURE(set_up, tear_down)
+FIXTURE(set_up, teardown)
 
 static u8 *bar1(struct tpin *t, u32 page)
 {

@@ -17,8 +17,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (a.client)
-		user_down(&a);
+	user_down(&a);
 	user_down(&b);
 	machine_down(&m);
 	return 0;
@@ -76,7 +75,6 @@ CASE(shared)
 	set_word_at(&a, mine + PAGE, 4711);
 	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	user_down(&a);
-	a.client = NULL;
 	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	/* the key lives with the memory */
 	late = again;

@@ -71,10 +71,8 @@ static int teardown(void **state)
 {
 	int i;
 
-	for (i = 0; i <= STRANGER; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i <= STRANGER; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }

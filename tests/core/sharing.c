@@ -27,10 +27,8 @@ static int teardown(void **state)
 {
 	int i;
 
-	for (i = 0; i < PROCESSES; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i < PROCESSES; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }
@@ -233,7 +231,7 @@ static const char *const guess_names[KINDS] = {
 static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query *right,
 				    const struct softgpu_query *other, u64 *seed)
 {
-	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd(seed) | 1, .va_space_token = (u32)rnd(seed) | 1 };
+	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd_u64(seed) | 1, .va_space_token = (u32)rnd_u64(seed) | 1 };
 	u64 bit;
 
 	switch (kind) {
@@ -248,7 +246,7 @@ static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query 
 	case ONE_BIT:
 		who.p2p_token = right->p2p_token;
 		who.va_space_token = right->va_space_token;
-		bit = rnd(seed) % 96;
+		bit = rnd_u64(seed) % 96;
 		if (bit < 64)
 			who.p2p_token ^= 1ULL << bit;
 		else

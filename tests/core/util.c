@@ -7,11 +7,14 @@
 
 u64 test_seed, test_step;
 
-void must_failed(const char *file, int line, const char *what)
+static void say_step(void)
 {
-	fprintf(stderr, "%s:%d: does not hold: %s (seed %llu, step %llu)\n", file, line, what,
-		test_seed, test_step);
-	abort();
+	printf("\tseed %llu, step %llu\n", test_seed, test_step);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	check_says = say_step;
 }
 
 static u64 phys(void *priv, u64 offset)
@@ -148,7 +151,8 @@ u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, 
 
 void user_down(struct user *u)
 {
-	sg_client_close(u->client);
+	if (u->client)
+		sg_client_close(u->client);
 	u->client = NULL;
 }
 
@@ -267,14 +271,12 @@ int discharge(struct user *u, u64 va)
 	return CALL(u->client, SOFTGPU_HOST_UNREGISTER, &a);
 }
 
-u64 rnd(u64 *state)
+u64 rnd_u64(u64 *state)
 {
-	/* splitmix64 */
-	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+	uint64_t s = *state, number = rnd(&s);
 
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
+	*state = s;
+	return number;
 }
 
 static void on_callback(struct sg_pin *pin)

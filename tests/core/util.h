@@ -3,6 +3,7 @@
 #ifndef CORE_TEST_UTIL_H
 #define CORE_TEST_UTIL_H
 
+#include "../check.h"
 #include "sg.h"
 #include "softgpu_uapi.h"
 
@@ -12,14 +13,7 @@
 #define VRAM_PHYS	0xe0000000ULL	/* where the tests' GPU 0 pretends its BAR is */
 #define MAX_TEST_GPUS	4
 
-/* Ends the program with a message when something that must hold does not. */
-#define MUST(cond)								\
-	do {									\
-		if (!(cond))							\
-			must_failed(__FILE__, __LINE__, #cond);			\
-	} while (0)
-void must_failed(const char *file, int line, const char *what) __attribute__((noreturn));
-/* Said with a failure: seed and step of a random run. */
+/* Printed with each failure: seed and step of a random run. */
 extern u64 test_seed, test_step;
 
 struct machine {
@@ -54,6 +48,7 @@ void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64
  * storage has length and a page more.  As much as is reserved in it is at what is returned.
  */
 u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, u64 length, u64 reserved);
+/* Unless it is down. */
 void user_down(struct user *u);
 /* Copies to and from this process; an address in the zero page faults, as it does for real. */
 extern const struct sg_host_ops user_host_ops;
@@ -89,7 +84,8 @@ int discharge(struct user *u, u64 va);
 struct sg_gpu_stats stats_of(struct machine *m, u32 gpu);
 #define CHAOS(m, ...) sg_chaos_set((m)->sg, &(struct sg_chaos){ __VA_ARGS__ })
 
-u64 rnd(u64 *state);
+/* rnd() for this type of number. */
+u64 rnd_u64(u64 *state);
 
 /* A pin that counts what happens to it. */
 struct tpin {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* visible.c - memory that the CPU sees where it stands: who is shown it, who may pin it, and its end. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
-static struct machine m;
-static struct user u;
-static int key, other;
+static int other;
 static u64 hidden_va, hidden_len;
 static const void *hidden_of;
 static int hides;
@@ -34,13 +31,6 @@ static int setup(void **state)
 	u.ctx = c.ctx;
 	hides = 0;
 	watched = NULL;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 

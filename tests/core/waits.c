@@ -60,8 +60,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&sibling);
 	machine_down(&m);
 	return 0;

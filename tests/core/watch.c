@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* watch.c - a kernel's stand-in: what it sees of other writers, in strict mode and without. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #include <sched.h>
 
-static struct machine m;
-static struct user u;
-static int key;
 static u64 flag, result;
 
 static int setup(void **state)
@@ -16,13 +12,6 @@ static int setup(void **state)
 	user_up(&u, &m, 0, &key);
 	MUST(!mem_alloc(&u, PAGE, &flag));
 	MUST(!mem_alloc(&u, PAGE, &result));
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 

@@ -93,7 +93,7 @@ void ctx_gone(u32 ctx)
 		if (w.streams[i].used && w.streams[i].ctx == ctx)
 			w.streams[i].used = false;
 	}
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && w.works[i].ctx == ctx)
 			w.works[i].used = false;
 	}

@@ -281,7 +281,7 @@ static bool work_on(u32 mem)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && (w.works[i].mem[0] == (int)mem || w.works[i].mem[1] == (int)mem))
 			return true;
 	}
