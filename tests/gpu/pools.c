@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "checks.h"
+#include "../descriptors.h"
 #include "pool_calls.h"
 
 #define LENGTH	(3UL << 20)
@@ -228,15 +229,6 @@ static struct peerdma_ipc_handle exported(int n, size_t length, uint8_t fill)
 	a = ASK(EXPORT, .n = n, .length = length);
 	CHECK(!a.ret, "exported: %d %s", a.ret, a.text);
 	return a.handle;
-}
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 static bool empty(void)

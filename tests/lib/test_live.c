@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "../cases.h"
+#include "../descriptors.h"
 #include "fpga_ioctl.h"
 #include "machine/tree.h"
 #include "top/top.h"
@@ -214,15 +215,6 @@ CASE(kernel_log_without_end)
 }
 
 /* ---- commands and nodes ---- */
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
 
 CASE(commands)
 {

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "../cases.h"
+#include "../descriptors.h"
 #include "bar1/aperture.h"
 #include "machine/gpus.h"
 #include "base/pci.h"
@@ -375,15 +376,6 @@ CASE(whole_files)
 	strcpy(longest + 4095 - strlen(folder), "/");
 	assert_false(file_exists(folder, longest));
 	free(longest);
-}
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 /* `peerdma top` may read for days: what is opened is closed, also where there is too much, or nothing to be read. */
