@@ -14,15 +14,25 @@
  *	MAIN(setup, teardown)		the program: these run once. Its argument, if any, is a pattern of names
  *
  * A program with a main() of its own ends with cases_run(setup, teardown).
+ *
+ * As check.h, it includes the standard headers that most tests need.
  */
 #ifndef TESTS_CASES_H
 #define TESTS_CASES_H
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

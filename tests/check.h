@@ -37,8 +37,8 @@
  *	In place of "not ok", in a child that may fail.
  *
  * This header is all: its state is weak, so the files of a program share it, and no build file names a library.
- * It needs -D_GNU_SOURCE. Programs that use cmocka use cmocka's assertions, and this in the children they fork.
- * Threads may check at the same time.
+ * It includes the standard headers that most tests need. It needs -D_GNU_SOURCE. Threads may check at the same time.
+ * Programs that use cmocka (cases.h) use cmocka's assertions, and this in the children that they fork.
  */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
@@ -68,13 +68,14 @@ __attribute__((weak)) const char *check_word = "not ok";
 
 /* ---- checks ---- */
 
-#define CHECK(cond, ...)	CHECK_AT(__LINE__, cond, __VA_ARGS__)
-#define CHECK_AT(line, cond, ...) ({							\
+#define CHECK(cond, ...)		CHECK_SOURCE(__LINE__, cond, #cond, __VA_ARGS__)
+#define CHECK_AT(line, cond, ...)	CHECK_SOURCE(line, cond, #cond, __VA_ARGS__)
+#define CHECK_SOURCE(line, cond, source, ...) ({					\
 	bool holds_ = (cond);								\
 	if (holds_)									\
 		check_held();								\
 	else										\
-		check_failed(__FILE__, line, #cond, " " __VA_ARGS__);			\
+		check_failed(__FILE__, line, source, " " __VA_ARGS__);			\
 	holds_;										\
 })
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* aliases.c - host memory whose device pointers are others than the host's. */
-#include "../cases.h"
-#include "util.h"
-
-#include <errno.h>
-#include <string.h>
+#include "world.h"
 
 #define LENGTH	(PAGE + 5000)
 #define WINDOW	(32 * PAGE)
 
-static struct machine m;
-static struct user u;
-static int key;
 static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 own[LENGTH];			/* outside the window */
 static u8 *host;
@@ -29,14 +22,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
-FIXTURE(set_up, tear_down)
+FIXTURE(set_up, teardown)
 
 /* Either pointer tells the other, and of the same memory. */
 CASE(both_pointers)
@@ -146,7 +132,6 @@ CASE(others)
 CASE(room)
 {
 	struct softgpu_va_reserve most = { .length = WINDOW - 4 * PAGE };
-	struct softgpu_va whole = { 0 };
 
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &most), 0);
 	/* Two pages are left of it, and this needs as many. */
@@ -155,8 +140,7 @@ CASE(room)
 	assert_int_equal(query(&u, HOST(own)).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	u.ctx = 0;
-	whole.va = most.va;
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &whole), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, (&(struct softgpu_va){ .va = most.va })), 0);
 	most.length = WINDOW - 2 * PAGE;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &most), 0);
 }

@@ -19,8 +19,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&sibling);
 	machine_down(&m);
 	return 0;
@@ -45,12 +44,10 @@ static void map_pinned(struct tpin *t)
 
 static void release_it(struct tpin *t)
 {
-	struct softgpu_va va = { .va = reserved };
-
-	got = CALL(sibling.client, SOFTGPU_VA_RELEASE, &va);
+	got = CALL(sibling.client, SOFTGPU_VA_RELEASE, &(struct softgpu_va){ .va = reserved });
 }
 
-/* A file is closed and takes its reservation down: nobody else can, meanwhile. */
+/* A file is closed and takes its reservation down: no other client can, meanwhile. */
 CASE(release_during_close)
 {
 	struct tpin t = { .on_callback = release_it };

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - every call of the core: what it does, and what it says to bad input. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
-#include <string.h>
-#include <unistd.h>
-
-static struct machine m;
-static struct user u;
-static int key, other_key;
+static int other_key;
 
 static int setup(void **state)
 {
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 
@@ -53,23 +40,20 @@ CASE(sizes)
 
 CASE(unknown_flags)
 {
-	struct softgpu_ctx_create cc = { .flags = 1 };
 	struct softgpu_stream_create sc = { .ctx = u.ctx, .flags = 2 };
 	struct softgpu_event_create ec = { .ctx = u.ctx, .flags = 1 };
 	struct softgpu_va_reserve vr = { .length = PAGE, .flags = 1 };
 	struct softgpu_phys_create pc = { .length = PAGE, .flags = 1 };
-	struct softgpu_va va = { .flags = 2 };
 	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
-	struct softgpu_set_attr sa = { .attr = 77 };
 
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, (&(struct softgpu_ctx_create){ .flags = 1 })), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &vr), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &pc), -EINVAL);
-	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &va), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, (&(struct softgpu_va){ .flags = 2 })), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
-	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &sa), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, (&(struct softgpu_set_attr){ .attr = 77 })), -EINVAL);
 }
 
 CASE(bad_ranges)
@@ -101,9 +85,8 @@ CASE(tokens)
 	struct sg_pin_who who = { .proc_key = &other_key };
 	struct softgpu_query q;
 	struct user stranger;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	q = query(&u, va);
 	assert_true(q.p2p_token && q.va_space_token);
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
@@ -132,9 +115,8 @@ CASE(put_by)
 	struct sg_pin_who owner = { .proc_key = u.key }, other = { .proc_key = &other_key };
 	struct sg_pin_claim claim = { .who = &other };
 	struct tpin t = { 0 };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
 	assert_false(sg_pin_is_of(&t.pin, &other));
@@ -163,13 +145,12 @@ CASE(put_by)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
 }
 
-/* Slots freed under a pin are nobody's until the pin has gone. */
+/* Slots freed under a pin are not allocated until the pin has gone. */
 CASE(limbo)
 {
 	struct tpin t = { 0 };
-	u64 a, b, c;
+	u64 a = mem_new(&u, 512), b, c;
 
-	assert_int_equal(mem_alloc(&u, 512, &a), 0);
 	assert_int_equal(mem_alloc(&u, 512, &b), 0);
 	assert_int_equal(b, a + 512);
 	assert_int_equal(tpin_get(&t, &u, a & ~(PAGE - 1), PAGE, false), 0);
@@ -188,24 +169,18 @@ static u64 seen_free;
 
 static void look(struct tpin *t)
 {
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	seen_free = st.vram_free;
+	seen_free = stats_of(&m, 0).vram_free;
 }
 
 CASE(callback_before_reuse)
 {
 	struct tpin t = { .on_callback = look };
-	struct sg_gpu_stats st;
-	u64 va;
+	u64 va = mem_new(&u, 8 * PAGE);
 
-	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_int_equal(t.callbacks, 1);
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	assert_int_equal(seen_free, st.vram_free - 8 * PAGE);
+	assert_int_equal(seen_free, stats_of(&m, 0).vram_free - 8 * PAGE);
 }
 
 CASE(persistent_outlives_all)
@@ -309,14 +284,6 @@ CASE(fault_is_sticky)
 	user_down(&second);
 }
 
-static u32 new_stream(u32 flags)
-{
-	struct softgpu_stream_create a = { .ctx = u.ctx, .flags = flags };
-
-	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &a), 0);
-	return a.stream;
-}
-
 static u32 new_event(void)
 {
 	struct softgpu_event_create a = { .ctx = u.ctx };
@@ -337,12 +304,11 @@ static int mark(u32 call, u32 stream, u32 event)
 CASE(ordering)
 {
 	u32 s[4], e[4], i, round;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 	u8 out[64];
 
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	for (i = 0; i < 4; i++) {
-		s[i] = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+		s[i] = stream_new(&u);
 		e[i] = new_event();
 		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e[i]), 0);
 	}
@@ -373,7 +339,7 @@ CASE(streams_are_limited)
 	for (round = 0; round < 2; round++) {
 		/* The context that user_up() has made has one. */
 		for (i = 1; i < SOFTGPU_MAX_STREAMS; i++)
-			s.stream = new_stream(0);
+			s.stream = stream_blocking(&u);
 		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -ENOMEM);
 		assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -ENOMEM);
 		user_up(&other, &m, 0, &other_key);
@@ -389,8 +355,8 @@ CASE(streams_are_limited)
 /* Who waits for one record of many waits for the latest at that time, not for later ones. */
 CASE(records_of_one_event)
 {
-	u32 word = 0, e = new_event(), s = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
-	u32 other = new_stream(SOFTGPU_STREAM_NON_BLOCKING), waiter = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 word = 0, e = new_event(), s = stream_new(&u);
+	u32 other = stream_new(&u), waiter = stream_new(&u);
 	struct softgpu_host_register reg = { .ctx = u.ctx, .va = HOST(&word) & ~4095ull, .length = 8192,
 					     .kind = SOFTGPU_KIND_REGISTERED };
 	struct softgpu_value value = { .ctx = u.ctx, .op = SOFTGPU_VALUE_EQ, .va = HOST(&word), .value = 1, .width = 4 };
@@ -421,11 +387,10 @@ CASE(records_of_one_event)
 /* The default stream stands between the blocking ones. */
 CASE(default_stream)
 {
-	u32 a = new_stream(0), b = new_stream(0), round;
-	u64 va;
+	u32 a = stream_blocking(&u), b = stream_blocking(&u), round;
+	u64 va = mem_new(&u, 8 * PAGE);
 	u8 out[16];
 
-	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	for (round = 1; round < 50; round++) {
 		assert_int_equal(fill(&u, a, va, 2 * PAGE, round, 0), 0);
 		assert_int_equal(copy(&u, 0, va + 4 * PAGE, va, 2 * PAGE, 0), 0);
@@ -438,11 +403,10 @@ CASE(handles_die)
 {
 	struct softgpu_stream s = { .ctx = u.ctx };
 	struct softgpu_handle h = { 0 };
-	u32 stream = new_stream(0), event = new_event();
+	u32 stream = stream_blocking(&u), event = new_event();
 	struct user second;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(copy(&u, stream, va, va + 512, 512, 0), 0);
 	s.stream = stream;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), 0);
@@ -464,7 +428,6 @@ CASE(vmm)
 {
 	struct softgpu_va_reserve r = { .length = 8 * PAGE, .align = 4 * PAGE };
 	struct softgpu_phys_create p = { .length = 2 * PAGE };
-	struct softgpu_handle h;
 	struct softgpu_map map;
 	struct softgpu_va_range ar;
 	struct softgpu_va va;
@@ -499,8 +462,7 @@ CASE(vmm)
 	assert_int_equal(query(&u, r.va + PAGE).kind, SOFTGPU_KIND_VMM);
 	assert_int_equal(query(&u, r.va + PAGE).phys, phys[0]);
 	assert_int_equal(query(&u, r.va + 5 * PAGE).kind, SOFTGPU_KIND_RESERVED);
-	h.handle = phys[0];
-	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_RELEASE, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_RELEASE, (&(struct softgpu_handle){ .handle = phys[0] })), 0);
 	assert_int_equal(query(&u, r.va + PAGE).phys, 0);
 	va = (struct softgpu_va){ .va = r.va };
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), -EBUSY);
@@ -555,21 +517,12 @@ static int alloc_in_none(struct user *who, u64 len, u64 *va)
 	return err;
 }
 
-static u64 vram_free(void)
-{
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	return st.vram_free;
-}
-
 /* Memory of no context outlives all contexts, and ends with the file by which it was made. */
 CASE(in_no_context)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_host_register r = { .kind = SOFTGPU_KIND_REGISTERED, .va = HOST(&c), .length = 4 };
-	u64 large, small, other, before = vram_free();
+	u64 large, small, other, before = stats_of(&m, 0).vram_free;
 	struct user second = { .key = &key, .sg = m.sg };
 	struct softgpu_query q;
 	struct tpin t = { 0 };
@@ -589,7 +542,7 @@ CASE(in_no_context)
 	assert_int_equal(fill(&u, 0, large, 2 * PAGE, 7, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(tpin_get(&t, &u, large, PAGE, false), 0);
 
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_int_equal(t.callbacks, 0);
 	assert_true(query(&u, large).buffer_id == q.buffer_id);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
@@ -603,7 +556,7 @@ CASE(in_no_context)
 	assert_int_equal(t.callbacks, 1);
 	assert_int_equal(mem_free(&u, large), -ENOENT);
 	assert_int_equal(mem_free(&u, small), 0);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 
 	/* which file: the one that was called, not the one that ends first */
 	sg_client_close(second.client);
@@ -649,13 +602,11 @@ CASE(removal)
 /* Every allocation of a whole life fails once; nothing leaks, nothing is half done. */
 static int whole_life(struct machine *lone)
 {
-	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN, .server = 1 };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_stream_create s = { 0 };
 	struct softgpu_event_create e = { 0 };
 	struct softgpu_va_reserve r = { .length = 4 * PAGE };
 	struct softgpu_phys_create p = { .length = PAGE };
-	struct softgpu_map map = { .length = PAGE };
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_MANAGED, .length = PAGE };
 	struct softgpu_event ev = { 0 };
 	struct user w2 = { .key = &other_key, .sg = lone->sg };
@@ -666,7 +617,7 @@ static int whole_life(struct machine *lone)
 	if (err)
 		return err;
 #define TRY(expr) do { err = (expr); if (err) goto out; } while (0)
-	TRY(CALL(w2.client, SOFTGPU_WINDOW, &w));
+	TRY(CALL(w2.client, SOFTGPU_WINDOW, (&(struct softgpu_window){ .base = WINDOW_BASE, .length = WINDOW_LEN, .server = 1 })));
 	TRY(CALL(w2.client, SOFTGPU_CTX_CREATE, &c));
 	w2.ctx = s.ctx = e.ctx = h.ctx = ev.ctx = c.ctx;
 	TRY(mem_alloc(&w2, 100, &small));
@@ -681,9 +632,7 @@ static int whole_life(struct machine *lone)
 	TRY(CALL(w2.client, SOFTGPU_STREAM_WAIT, &ev));
 	TRY(CALL(w2.client, SOFTGPU_VA_RESERVE, &r));
 	TRY(CALL(w2.client, SOFTGPU_PHYS_CREATE, &p));
-	map.handle = p.handle;
-	map.va = r.va;
-	TRY(CALL(w2.client, SOFTGPU_MAP, &map));
+	TRY(CALL(w2.client, SOFTGPU_MAP, (&(struct softgpu_map){ .length = PAGE, .handle = p.handle, .va = r.va })));
 	h.va = r.va + 2 * PAGE;
 	TRY(CALL(w2.client, SOFTGPU_HOST_REGISTER, &h));
 	TRY(mem_free(&w2, small));
@@ -714,23 +663,15 @@ CASE(fail_nth)
 	machine_down(&lone);
 }
 
-static u32 objects(void)
-{
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	return st.objects;
-}
-
 /* Does a call that makes something, and takes it back as if its answer had not got through. */
 #define UNDONE(name, arg)							\
 	do {									\
-		u32 before_ = objects();					\
+		u32 before_ = stats_of(&m, 0).objects;					\
 		assert_true(sg_call_answers(_IOC_NR(name)));			\
 		assert_int_equal(CALL(u.client, name, arg), 0);			\
-		assert_int_equal(objects(), before_ + 1);			\
+		assert_int_equal(stats_of(&m, 0).objects, before_ + 1);			\
 		sg_call_undo(u.client, _IOC_NR(name), arg);			\
-		assert_int_equal(objects(), before_);				\
+		assert_int_equal(stats_of(&m, 0).objects, before_);				\
 	} while (0)
 
 CASE(undone)

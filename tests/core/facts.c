@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* facts.c - each field of what the core says: of a GPU, of what is at an address, of pins; and which GPUs it takes. */
-#include <errno.h>
-#include <string.h>
-
 #include "../cases.h"
 #include "util.h"
 

@@ -68,36 +68,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (slow.client)
-		user_down(&slow);
+	user_down(&slow);
 	user_down(&other);
 	machine_down(&m);
 	return 0;
 }
 
 FIXTURE(setup, teardown)
-
-static u32 new_stream(void)
-{
-	struct softgpu_stream_create sc = { .ctx = slow.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
-
-	assert_int_equal(CALL(slow.client, SOFTGPU_STREAM_CREATE, &sc), 0);
-	return sc.stream;
-}
-
-static int sync_stream(u32 stream)
-{
-	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
-
-	return CALL(slow.client, SOFTGPU_STREAM_SYNC, &s);
-}
-
-static int query_stream(u32 stream)
-{
-	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
-
-	return CALL(slow.client, SOFTGPU_STREAM_QUERY, &s);
-}
 
 /* ---- tests ---- */
 
@@ -114,9 +91,8 @@ static u32 engines_inside(void)
 /* Another process's copies end, and the VRAM of the copy that waits can be moved. */
 static void others_go_on(void)
 {
-	u64 va;
+	u64 va = mem_new(&other, PAGE);
 
-	assert_int_equal(mem_alloc(&other, PAGE, &va), 0);
 	assert_int_equal(copy(&other, 0, va, HOST(memory), 64, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(copy(&other, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(result, memory, 64);
@@ -135,7 +111,7 @@ CASE(waits_alone)
 	memset(memory, 0x5a, LENGTH);
 	assert_int_equal(mem_alloc(&slow, STREAMS * LENGTH, &va), 0);
 	for (i = 0; i < STREAMS; i++) {
-		streams[i] = new_stream();
+		streams[i] = stream_new(&slow);
 		assert_int_equal(copy(&slow, streams[i], va + (u64)i * LENGTH, HOST(memory), LENGTH, 0), 0);
 	}
 	for (i = 0; i < STREAMS; i++) {
@@ -150,14 +126,14 @@ CASE(waits_alone)
 	}
 	come(true);
 	for (i = 0; i < STREAMS; i++) {
-		while (query_stream(streams[i]) == -EAGAIN) {
+		while (stream_query(&slow, streams[i]) == -EAGAIN) {
 			struct sg_fetch *f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
 
 			if (f)
 				assert_true(sg_fetched(f, 0));
 			sched_yield();
 		}
-		assert_int_equal(sync_stream(streams[i]), 0);
+		assert_int_equal(stream_sync(&slow, streams[i]), 0);
 	}
 	memset(memory, 0, LENGTH);
 	assert_int_equal(copy(&slow, 0, HOST(memory), va + (STREAMS - 1) * (u64)LENGTH, LENGTH, SOFTGPU_OP_SYNC), 0);
@@ -169,19 +145,18 @@ CASE(waits_alone)
 CASE(keeps_the_order)
 {
 	struct sg_fetch *f;
-	u32 first = new_stream(), second = new_stream();
-	u64 va;
+	u32 first = stream_new(&slow), second = stream_new(&slow);
+	u64 va = mem_new(&slow, PAGE);
 
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	memset(memory, 1, 64);
 	assert_int_equal(copy(&slow, first, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
 	assert_int_equal(fill(&slow, first, va, 32, 2, 0), 0);
 	assert_int_equal(fill(&slow, second, va + 512, 64, 3, SOFTGPU_OP_SYNC), 0);
-	assert_int_equal(query_stream(first), -EAGAIN);
+	assert_int_equal(stream_query(&slow, first), -EAGAIN);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(first), 0);
+	assert_int_equal(stream_sync(&slow, first), 0);
 	assert_int_equal(copy(&slow, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(result[0], 2);
 	assert_int_equal(result[63], 1);
@@ -201,7 +176,7 @@ CASE(into_the_process)
 	assert_int_equal(f->len, 64);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 	assert_int_equal(memory[63], 7);
 }
 
@@ -225,9 +200,9 @@ CASE(words)
 	assert_int_equal(CALL(other.client, SOFTGPU_STREAM_SYNC, &s), 0);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(query_stream(0), -EAGAIN);
+	assert_int_equal(stream_query(&slow, 0), -EAGAIN);
 	__atomic_store_n((u64 *)(void *)memory, 5, __ATOMIC_SEQ_CST);
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 
 	/* And one that a stream writes. */
 	come(false);
@@ -238,7 +213,7 @@ CASE(words)
 	assert_true(f->write);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 	assert_int_equal(*(u64 *)(void *)memory, 9);
 	assert_int_equal(discharge(&slow, HOST(memory)), 0);
 	assert_int_equal(discharge(&other, HOST(result)), 0);
@@ -246,12 +221,11 @@ CASE(words)
 
 CASE(cannot_be_fetched)
 {
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	assert_true(sg_fetched(until_fetched(), -EFAULT));
-	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(stream_sync(&slow, 0), -EIO);
 }
 
 CASE(fetches_are_refused)
@@ -263,43 +237,39 @@ CASE(fetches_are_refused)
 	pages.refusal = -ENOMEM;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	for (i = 0; i < STREAMS; i++)
-		streams[i] = new_stream();
+		streams[i] = stream_new(&slow);
 	for (i = 0; i < STREAMS; i++)
 		copy(&slow, streams[i], va, HOST(memory), 64, 0);
-	assert_int_equal(sync_stream(streams[0]), -EIO);
+	assert_int_equal(stream_sync(&slow, streams[0]), -EIO);
 }
 
 /* It comes, and is gone when an engine looks, each time. */
 CASE(is_never_there)
 {
-	struct softgpu_stream s = { .ctx = slow.ctx };
 	struct sg_fetch *f;
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
-	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &s) == -EAGAIN) {
+	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &(struct softgpu_stream){ .ctx = slow.ctx }) == -EAGAIN) {
 		f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
 		if (f)
 			assert_true(sg_fetched(f, 0));
 		sched_yield();
 	}
-	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(stream_sync(&slow, 0), -EIO);
 	assert_int_equal(pages.fetches, 100);
 }
 
 /* The context, the client and the GPU go at once. */
 CASE(ends_meanwhile)
 {
-	struct softgpu_handle h = { .handle = slow.ctx };
 	struct sg_fetch *f, *second;
 	struct softgpu_ctx_create c = { 0 };
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
-	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = slow.ctx })), 0);
 	/* The next context's work waits behind it. */
 	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_CREATE, &c), 0);
 	slow.ctx = c.ctx;
@@ -315,9 +285,8 @@ CASE(ends_meanwhile)
 CASE(the_gpu_goes)
 {
 	struct sg_fetch *f;
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
 	sg_gpu_remove(m.sg, 0);

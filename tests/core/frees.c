@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 #include "clients/clients.h"
 
 static struct machine m;
@@ -217,7 +216,7 @@ CASE(many_jobs)
 	waits_for_word(&second, apart.stream);
 	for (i = 0; i < 5000; i++)
 		MUST(!fill(&second, apart.stream, i == 3000 ? freed : idle, 8, 1, 0));
-	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which nobody takes until the free is over */
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which is not taken until the free is over */
 	thread = start_free();
 	usleep(20000);
 	assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST));
@@ -303,18 +302,10 @@ static u64 pool_memory(struct user *who, u64 len)
 	return a.va;
 }
 
-static u64 vram_free(void)
-{
-	struct sg_gpu_stats stats;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &stats));
-	return stats.vram_free;
-}
-
 /* Memory of no context is gone for the program at once, and back when the stream has come to it. */
 CASE(pools)
 {
-	u64 before = vram_free(), va = pool_memory(&u, PAGE);
+	u64 before = stats_of(&m, 0).vram_free, va = pool_memory(&u, PAGE);
 	struct tpin pin = { 0 };
 
 	assert_int_equal(tpin_get(&pin, &u, va, PAGE, false), 0);
@@ -326,12 +317,12 @@ CASE(pools)
 	assert_int_equal(copy(&second, 0, idle, va, PAGE, 0), -EFAULT);
 	assert_int_equal(free_async(&u, 0, va), -EFAULT);
 	assert_int_equal(mem_free(&u, va), -ENOENT);
-	assert_true(before - vram_free() == PAGE);
+	assert_true(before - stats_of(&m, 0).vram_free == PAGE);
 	assert_int_equal(tpin_count(&pin.callbacks), 0);
 	set_word();
 	assert_int_equal(sync_ctx(&u), 0);
 	assert_int_equal(tpin_count(&pin.callbacks), 1);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 	assert_int_equal(tpin_put(&pin, &u, false), -ENOENT);
 }
 
@@ -417,7 +408,7 @@ CASE(room)
 /* Memory of a context stays what it was until then. */
 CASE(plain)
 {
-	u64 before = vram_free(), va;
+	u64 before = stats_of(&m, 0).vram_free, va;
 
 	MUST(!mem_alloc(&u, PAGE, &va));
 	waits_for_word(&u, 0);
@@ -428,7 +419,7 @@ CASE(plain)
 	set_word();
 	assert_int_equal(sync_ctx(&u), 0);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_NONE);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 	assert_int_equal(mem_free(&u, va), -ENOENT);
 }
 
@@ -451,20 +442,20 @@ CASE(anothers_memory)
 /* Also where the stream's context is dead, or goes. */
 CASE(stream_ends)
 {
-	u64 before = vram_free(), va;
+	u64 before = stats_of(&m, 0).vram_free, va;
 
 	va = pool_memory(&u, PAGE);
 	waits_for_word(&second, 0);
 	assert_int_equal(free_async(&second, 0, va), 0);
 	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = second.ctx }));
-	assert_true(vram_free() == before + PAGE);	/* the second context's memory, too */
+	assert_true(stats_of(&m, 0).vram_free == before + PAGE);	/* the second context's memory, too */
 	va = pool_memory(&u, PAGE);
 	waits_for_word(&far, 0);
 	MUST(!copy(&far, 0, HOST(&key), 64, 8, 0));
 	assert_int_equal(free_async(&far, 0, va), 0);
 	set_word();
 	assert_int_equal(sync_ctx(&far), -EIO);
-	assert_true(vram_free() == before + PAGE);
+	assert_true(stats_of(&m, 0).vram_free == before + PAGE);
 }
 
 /* What was opened in a context is closed by IPC_CLOSE alone; without one, each open by one free. */

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* hostfunc.c - functions that streams call on the CPU: in which order they are handed out, and what ends them. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
-static struct machine m;
-static struct user u;
-static int key;
 static u64 word;
 
 static int setup(void **state)
@@ -20,23 +15,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	if (u.client)
-		user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
 FIXTURE(setup, teardown)
-
-static u32 stream_new(u32 flags)
-{
-	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = flags };
-
-	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &s));
-	return s.stream;
-}
 
 static int func(u32 stream, u64 id)
 {
@@ -57,16 +36,7 @@ static int next(u64 *id, u32 *error)
 
 static int done(u64 id)
 {
-	struct softgpu_host_func a = { .ctx = u.ctx, .id = id };
-
-	return CALL(u.client, SOFTGPU_HOST_FUNC_DONE, &a);
-}
-
-static int ask(u32 call, u32 stream)
-{
-	struct softgpu_stream s = { .size = sizeof(s), .ctx = u.ctx, .stream = stream };
-
-	return sg_call(u.client, _IOC_NR(call), &s, sizeof(s));
+	return CALL(u.client, SOFTGPU_HOST_FUNC_DONE, (&(struct softgpu_host_func){ .ctx = u.ctx, .id = id }));
 }
 
 static void waits_for_word(u32 stream)
@@ -96,24 +66,24 @@ static void comes(u64 want)
 
 CASE(in_order)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(s, 2), 0);
 	comes(1);
-	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, s), -EAGAIN);
+	assert_int_equal(stream_query(&u, s), -EAGAIN);
 	assert_int_equal(done(2), -ENOENT);	/* not handed out yet */
 	assert_int_equal(done(1), 0);
 	assert_int_equal(done(1), -ENOENT);
 	comes(2);
 	assert_int_equal(done(2), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* A stream that is not that far holds up no other stream's functions. */
 CASE(streams_apart)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u), t = stream_new(&u);
 
 	waits_for_word(s);
 	assert_int_equal(func(s, 1), 0);
@@ -122,16 +92,16 @@ CASE(streams_apart)
 	set_word();
 	comes(1);	/* also while the other's runs */
 	assert_int_equal(done(1), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, t), -EAGAIN);
+	assert_int_equal(stream_sync(&u, s), 0);
+	assert_int_equal(stream_query(&u, t), -EAGAIN);
 	assert_int_equal(done(2), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, t), 0);
+	assert_int_equal(stream_sync(&u, t), 0);
 }
 
 /* Blocking streams and the default stream wait for one another's functions. */
 CASE(default_stream)
 {
-	u32 s = stream_new(0);
+	u32 s = stream_blocking(&u);
 
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(0, 2), 0);
@@ -140,7 +110,7 @@ CASE(default_stream)
 		comes(id);
 		assert_int_equal(done(id), 0);
 	}
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, 0), 0);
+	assert_int_equal(stream_sync(&u, 0), 0);
 }
 
 CASE(refused)
@@ -165,7 +135,7 @@ CASE(refused)
 CASE(not_delivered)
 {
 	struct softgpu_host_func a = { .size = sizeof(a), .ctx = u.ctx };
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u), t = stream_new(&u);
 
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
@@ -185,7 +155,7 @@ CASE(not_delivered)
 /* Behind a fault they are handed out as failed, and hold up nothing. */
 CASE(after_a_fault)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u32 s = stream_new(&u), t = stream_new(&u), error;
 	u64 id, va;
 
 	assert_int_equal(func(t, 1), 0);
@@ -209,9 +179,7 @@ CASE(after_a_fault)
 
 static void destroy_ctx(void)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-
-	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &h));
+	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = u.ctx }));
 }
 
 static void remove_gpu(void)
@@ -244,7 +212,7 @@ static void ends_while_waiting(void (*ends)(void), int want)
 /* With the context go its calls: run, reached, queued; and who waits for one learns it. */
 CASE(context_ends)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u32 s = stream_new(&u), t = stream_new(&u), error;
 	u64 id;
 
 	assert_int_equal(func(s, 1), 0);
@@ -261,7 +229,7 @@ CASE(context_ends)
 
 CASE(gpu_goes)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
@@ -273,26 +241,22 @@ CASE(gpu_goes)
 /* A client that closes its file leaves nothing, whatever it was about. */
 CASE(client_goes)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
-	struct sg_gpu_stats stats;
+	u32 s = stream_new(&u);
 
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
 	assert_int_equal(func(0, 3), 0);
 	user_down(&u);
-	u.client = NULL;
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &stats), 0);
-	assert_int_equal(stats.objects, 0);
+	assert_int_equal(stats_of(&m, 0).objects, 0);
 }
 
 /* More than a program can run at once are not handed out. */
 CASE(too_many)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
-	u64 id, va;
+	u32 s = stream_new(&u), error;
+	u64 id, va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	waits_for_word(s);
 	assert_int_equal(copy(&u, s, va, 64, 8, 0), 0);
 	/* behind a fault no function holds up the next */
@@ -311,17 +275,16 @@ CASE(too_many)
 /* Strict mode: a function may be what others wait for, so what was held back before it goes. */
 CASE(strict)
 {
-	struct sg_chaos chaos = { .strict = true };
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 	u64 va;
 
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(fill(&u, s, va, PAGE, 5, 0), 0);
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(done(1), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 MAIN(NULL, NULL)

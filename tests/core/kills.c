@@ -7,8 +7,6 @@
 #include "util.h"
 
 #include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 
@@ -53,8 +51,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	sg_kill(0);
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&exporter);
 	machine_down(&m);
 	return 0;
@@ -82,16 +79,12 @@ static void wait_value(void)
 
 static int ctx_sync(void)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-
-	return CALL(u.client, SOFTGPU_CTX_SYNC, &h);
+	return CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = u.ctx });
 }
 
-static int stream_sync(void)
+static int sync_stream(void)
 {
-	struct softgpu_stream s = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_STREAM_SYNC, &s);
+	return CALL(u.client, SOFTGPU_STREAM_SYNC, &(struct softgpu_stream){ .ctx = u.ctx });
 }
 
 static int event_sync(void)
@@ -123,17 +116,13 @@ static int unregister(void)
 
 static int ipc_close(void)
 {
-	struct softgpu_va a = { .va = import };
-
-	return CALL(u.client, SOFTGPU_IPC_CLOSE, &a);
+	return CALL(u.client, SOFTGPU_IPC_CLOSE, &(struct softgpu_va){ .va = import });
 }
 
 /* A function that no stream has come to. */
 static int host_func_next(void)
 {
-	struct softgpu_host_func f = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &f);
+	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &(struct softgpu_host_func){ .ctx = u.ctx });
 }
 
 struct waiter {
@@ -194,17 +183,14 @@ static int killed_in(int (*call)(void))
 
 static void every_wait_ends(void (*hold_up)(void))
 {
-	struct softgpu_event e = { 0 };
 	static int (*const calls[])(void) = {
-		ctx_sync, stream_sync, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
+		ctx_sync, sync_stream, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
 		host_func_next,
 	};
 	size_t i;
 
 	hold_up();
-	e.ctx = u.ctx;
-	e.event = event;
-	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, (&(struct softgpu_event){ .ctx = u.ctx, .event = event })), 0);
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		assert_int_equal(killed_in(calls[i]), -EINTR);
 	/* What was to be freed is there, can be worked on, and is freed by the next who asks. */
@@ -229,7 +215,7 @@ CASE(for_a_value)
 	every_wait_ends(wait_value);
 }
 
-/* A free that waits for another context's work; then it is as if nobody had called it. */
+/* A free that waits for another context's work; then it is as if it had not been called. */
 CASE(for_another_context)
 {
 	struct softgpu_ctx_create second = { 0 };

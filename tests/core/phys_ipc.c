@@ -3,8 +3,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <string.h>
-
 static struct machine m;
 static struct user a, b;	/* exporter and importer, two processes */
 static int key_a, key_b;
@@ -19,8 +17,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (a.client)
-		user_down(&a);
+	user_down(&a);
 	user_down(&b);
 	machine_down(&m);
 	return 0;
@@ -64,19 +61,6 @@ static u64 mapped(struct user *u, u32 handle)
 	return r.va;
 }
 
-static u32 word(struct user *u, u64 va)
-{
-	u32 w = 0;
-
-	assert_int_equal(copy(u, 0, HOST(&w), va, sizeof(w), SOFTGPU_OP_SYNC), 0);
-	return w;
-}
-
-static void set_word(struct user *u, u64 va, u32 w)
-{
-	assert_int_equal(copy(u, 0, va, HOST(&w), sizeof(w), SOFTGPU_OP_SYNC), 0);
-}
-
 /* The importer sees what the exporter wrote, and keeps it beyond the exporter's end. */
 CASE(shared)
 {
@@ -88,11 +72,10 @@ CASE(shared)
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &i), 0);
 	assert_int_equal(i.length, 2 * PAGE);
 	theirs = mapped(&b, i.handle);
-	set_word(&a, mine + PAGE, 4711);
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	set_word_at(&a, mine + PAGE, 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	user_down(&a);
-	a.client = NULL;
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	/* the key lives with the memory */
 	late = again;
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &late), 0);

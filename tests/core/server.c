@@ -6,9 +6,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define CLIENTS		3
 #define STRANGER	CLIENTS		/* a process with no server */
 #define SERVER		7
@@ -28,9 +25,7 @@ static const struct sg_host_ops ops = { .copy = no_copy };
 
 static int set_window(struct sg_client *client, u64 base, u64 length, u32 server)
 {
-	struct softgpu_window w = { .base = base, .length = length, .server = server };
-
-	return CALL(client, SOFTGPU_WINDOW, &w);
+	return CALL(client, SOFTGPU_WINDOW, (&(struct softgpu_window){ .base = base, .length = length, .server = server }));
 }
 
 static int make_ctx(struct user *user)
@@ -44,9 +39,7 @@ static int make_ctx(struct user *user)
 
 static int end_ctx(struct user *user)
 {
-	struct softgpu_handle h = { .handle = user->ctx };
-
-	return CALL(user->client, SOFTGPU_CTX_DESTROY, &h);
+	return CALL(user->client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = user->ctx });
 }
 
 static void open_file(struct user *user, struct sg *sg, u32 gpu, int key)
@@ -78,10 +71,8 @@ static int teardown(void **state)
 {
 	int i;
 
-	for (i = 0; i <= STRANGER; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i <= STRANGER; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }
@@ -123,7 +114,7 @@ CASE(one_context)
 			assert_int_equal(pin_by(&t, i, NULL, va[j]), i == j ? 0 : -EINVAL);
 			if (i == j)
 				assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
-			/* by the tokens, each anybody's: also who is no client at all */
+			/* by the tokens any process pins it, also one that is no client */
 			assert_int_equal(pin_by(&t, j == 0 ? STRANGER : i, &q[i], va[j] + PAGE), 0);
 			assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 			/* an address that another client has is nothing to this one's calls */
@@ -282,7 +273,7 @@ CASE(ends)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-/* A fault of one is the end of all, work that waits included, and of nobody else. */
+/* A fault of one is the end of all, work that waits included, and of no other process. */
 CASE(a_fault)
 {
 	struct softgpu_handle sync = { .handle = u[1].ctx };

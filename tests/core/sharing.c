@@ -6,9 +6,6 @@
 #include "../cases.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PROCESSES	4
 #define GUESSES		1000000
 
@@ -30,10 +27,8 @@ static int teardown(void **state)
 {
 	int i;
 
-	for (i = 0; i < PROCESSES; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i < PROCESSES; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }
@@ -59,7 +54,6 @@ CASE_WITH(compute_modes, NULL, NULL)
 	struct softgpu_ctx_create c = { 0 }, further = { 0 };
 	struct sg_client *one, *two;
 	struct softgpu_info info;
-	struct softgpu_handle h;
 	struct sg *sg;
 	u32 mode, gpu;
 
@@ -84,8 +78,7 @@ CASE_WITH(compute_modes, NULL, NULL)
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), -EBUSY);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &further), -EBUSY);
-			h.handle = c.ctx;
-			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, &h), 0);
+			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = c.ctx })), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), 0);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), -EBUSY);
 			break;
@@ -114,7 +107,7 @@ static int pin_as(struct tpin *t, const struct sg_pin_who *who, u64 va)
 	return sg_pin_get(m.sg, &t->pin, &tpin_ops, who, va, PAGE, false);
 }
 
-/* Each pins its own and, by tokens, everybody's; by its own right nobody else's. */
+/* Each pins its own and, by tokens, all others'; by its own right no other's. */
 CASE(each_its_own)
 {
 	static struct tpin own[PROCESSES], by_token[PROCESSES];
@@ -238,7 +231,7 @@ static const char *const guess_names[KINDS] = {
 static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query *right,
 				    const struct softgpu_query *other, u64 *seed)
 {
-	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd(seed) | 1, .va_space_token = (u32)rnd(seed) | 1 };
+	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd_u64(seed) | 1, .va_space_token = (u32)rnd_u64(seed) | 1 };
 	u64 bit;
 
 	switch (kind) {
@@ -253,7 +246,7 @@ static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query 
 	case ONE_BIT:
 		who.p2p_token = right->p2p_token;
 		who.va_space_token = right->va_space_token;
-		bit = rnd(seed) % 96;
+		bit = rnd_u64(seed) % 96;
 		if (bit < 64)
 			who.p2p_token ^= 1ULL << bit;
 		else

@@ -47,22 +47,7 @@ static int value(u32 op, u64 va, u64 word, u32 width)
 	return value_on(&u, 0, op, va, word, width);
 }
 
-static u32 stream_new(struct user *who)
-{
-	struct softgpu_stream_create s = { .ctx = who->ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
-
-	MUST(!CALL(who->client, SOFTGPU_STREAM_CREATE, &s));
-	return s.stream;
-}
-
-static int ask(u32 call, struct user *who, u32 stream)
-{
-	struct softgpu_stream s = { .size = sizeof(s), .ctx = who->ctx, .stream = stream };
-
-	return sg_call(who->client, _IOC_NR(call), &s, sizeof(s));
-}
-
-static u64 word_at(u64 va)
+static u64 u64_at(u64 va)
 {
 	u64 word = ~0ull;
 
@@ -90,7 +75,7 @@ CASE(refused)
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(host), 12), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), -EFAULT);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 4), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), 0);
+	assert_int_equal(stream_sync(&u, 0), 0);
 	assert_true(host[1] == 1);
 }
 
@@ -106,8 +91,8 @@ CASE(turns)
 		MUST(!value_on(&other, b, SOFTGPU_VALUE_EQ, HOST(host), i, 8));
 		MUST(!value_on(&other, b, SOFTGPU_VALUE_WRITE, HOST(host), i + 1, 8));
 	}
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, b), 0);
+	assert_int_equal(stream_sync(&u, a), 0);
+	assert_int_equal(stream_sync(&other, b), 0);
 	assert_true(host[0] == 100);
 }
 
@@ -116,22 +101,21 @@ static void until_it_waits(u32 stream)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		assert_int_equal(ask(SOFTGPU_STREAM_QUERY, &u, stream), -EAGAIN);
+		assert_int_equal(stream_query(&u, stream), -EAGAIN);
 		sched_yield();
 	}
 }
 
-/* A context goes while its streams wait, at the front and behind: nobody hangs, and nothing of it is done. */
+/* A context goes while its streams wait, at the front and behind: no thread hangs, and nothing of it is done. */
 CASE(context_goes)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	u32 s = stream_new(&u);
 
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, HOST(&host[1]), 7, 8), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_AND, flag, 1, 4), 0);
 	until_it_waits(s);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_true(!host[1]);
 }
 
@@ -151,7 +135,7 @@ CASE(gpu_goes)
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	until_it_waits(0);
 	sg_gpu_remove(m.sg, 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -ENODEV);
+	assert_int_equal(stream_sync(&u, 0), -ENODEV);
 }
 
 static int watch(u32 stream, u64 va, u64 result)
@@ -212,8 +196,8 @@ CASE(memory_goes)
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
+	assert_int_equal(stream_sync(&u, waiting), 0);
 }
 
 /* A write to it may be what the free waits for; and one that has its turn later finds the memory there. */
@@ -232,11 +216,11 @@ CASE(memory_goes_with_its_word)
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, freed + 8, 1, 8), 0);
 	assert_int_equal(value_on(&u, stream_new(&u), SOFTGPU_VALUE_WRITE, freed, 1, 8), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+	assert_int_equal(stream_sync(&u, waiting), 0);
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* While a free waits, its memory goes with the context, and another's comes to its address: that is not freed. */
@@ -280,7 +264,7 @@ CASE(registration_goes)
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, flag, 1, 8), 0);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* The word goes: the context is dead, as after a copy that faults. */
@@ -308,9 +292,9 @@ CASE(word_goes)
 	/* an address in the zero page faults in this process, whatever is said of it */
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, 64, 64), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, 64, 1, 8), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -EIO);
+	assert_int_equal(stream_sync(&u, 0), -EIO);
 	assert_int_equal(value_on(&other, 0, SOFTGPU_VALUE_WRITE, 64, 1, 4), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, 0), -EIO);
+	assert_int_equal(stream_sync(&other, 0), -EIO);
 }
 
 /* A device's write through the aperture is what a stream waits for. */
@@ -321,37 +305,33 @@ CASE(device_writes)
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_GEQ, flag, 7, 4), 0);
 	until_it_waits(s);
 	dma_write(&m, &u, flag, 7);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* What was held back goes before a write, which others look for without a call; not before a wait. */
 CASE(strict)
 {
-	struct sg_chaos chaos = { .strict = true };
-	u64 second;
+	u64 second = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(fill(&u, 0, second, PAGE, 0x11, 0), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
-	assert_true(word_at(second) == 0);
+	assert_true(u64_at(second) == 0);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), 0);
 	while (!__atomic_load_n(&host[1], __ATOMIC_ACQUIRE))
 		sched_yield();
-	assert_true(word_at(second) == 0x1111111111111111);
+	assert_true(u64_at(second) == 0x1111111111111111);
 }
 
 /* A stream that waits: what writes its word is not held back, nor what is before that; the rest is. */
 CASE(strict_awaited)
 {
-	struct sg_chaos chaos = { .strict = true };
 	u32 a = stream_new(&u), b = stream_new(&u), i;
-	u64 second, third, to = flag + 8, ms;
+	u64 second = mem_new(&u, PAGE), third, to = flag + 8, ms;
 
-	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &third), 0);
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	for (i = 0; i < 4; i++) {
 		/* the wait first, or what writes its word; by a fill, which may be held, or from the host */
 		bool wait_first = i & 1;
@@ -367,11 +347,11 @@ CASE(strict_awaited)
 		assert_int_equal(fill(&u, a, third, PAGE, (u32)i + 1, 0), 0);
 		if (!wait_first)
 			assert_int_equal(value_on(&u, b, SOFTGPU_VALUE_EQ, to, word, 8), 0);
-		for (ms = 0; ms < 5000 && ask(SOFTGPU_STREAM_QUERY, &u, b); ms++)
+		for (ms = 0; ms < 5000 && stream_query(&u, b); ms++)
 			sg_sleep_ms(1);
-		assert_true(ms < 5000 && word_at(second) == word && word_at(third) != word);
-		assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
-		assert_true(word_at(third) == word);
+		assert_true(ms < 5000 && u64_at(second) == word && u64_at(third) != word);
+		assert_int_equal(stream_sync(&u, a), 0);
+		assert_true(u64_at(third) == word);
 	}
 }
 

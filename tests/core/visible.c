@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* visible.c - memory that the CPU sees where it stands: who is shown it, who may pin it, and its end. */
-#include "../cases.h"
-#include "util.h"
+#include "world.h"
 
-#include <errno.h>
-
-static struct machine m;
-static struct user u;
-static int key, other;
+static int other;
 static u64 hidden_va, hidden_len;
 static const void *hidden_of;
 static int hides;
@@ -21,7 +16,7 @@ static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 	hidden_va = va;
 	hidden_len = length;
 	hides++;
-	/* After the last pin's end, before the memory is anybody's. */
+	/* After the last pin's end, before the memory is allocated again. */
 	watched_frees = watched ? tpin_count(&watched->frees) : 0;
 }
 
@@ -36,13 +31,6 @@ static int setup(void **state)
 	u.ctx = c.ctx;
 	hides = 0;
 	watched = NULL;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	user_down(&u);
-	machine_down(&m);
 	return 0;
 }
 
@@ -62,9 +50,8 @@ static int free_visible(u64 va)
 
 CASE(pages)
 {
-	u64 va, small, phys = 0, second = 0;
+	u64 va = mem_new(&u, 2 * PAGE), small, phys = 0, second = 0;
 
-	assert_int_equal(mem_alloc(&u, 2 * PAGE, &va), 0);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
 	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), 0);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE + 4096, shown, &second), 0);
@@ -81,9 +68,8 @@ CASE(pages)
 CASE(ends)
 {
 	struct tpin t = { 0 };
-	u64 va, phys;
+	u64 va = mem_new(&u, 3 * PAGE), phys;
 
-	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	watched = &t;
 	/* Not as CUDA's, which would free without unmapping. */
@@ -99,20 +85,17 @@ CASE(ends)
 
 CASE(ends_with_context)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_int_equal(hides, 2);
 }
 
 CASE(ends_with_gpu)
 {
-	u64 va, phys;
+	u64 va = mem_new(&u, PAGE), phys;
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	sg_gpu_remove(m.sg, 0);
 	assert_int_equal(hides, 1);
 	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), -ENOENT);
@@ -125,10 +108,9 @@ CASE(whose)
 	struct softgpu_ctx_create c = { 0 };
 	struct sg_found found;
 	struct tpin t = { 0 }, second = { 0 };
-	u64 va, cuda, phys;
+	u64 va = mem_new(&u, 100), cuda, phys;
 	u32 ctx = u.ctx;
 
-	assert_int_equal(mem_alloc(&u, 100, &va), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
 	assert_int_equal(mem_alloc(&u, PAGE, &cuda), 0);
@@ -165,25 +147,15 @@ static struct sg_movable movable_of(u64 va, u64 length)
 	return movable;
 }
 
-static u64 vram_free(void)
-{
-	struct sg_gpu_stats st;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &st));
-	return st.vram_free;
-}
-
-/* Kept memory goes elsewhere, and everybody finds it there; unless somebody knows where it is. */
+/* Kept memory goes elsewhere, and all find it there; unless a client knows where it is. */
 CASE(moves)
 {
-	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE };
 	u8 there[3 * 4096], back[sizeof(there)];
 	struct sg_movable movable, second;
 	struct tpin t = { 0 };
-	u64 va, before, after, vram;
+	u64 va = mem_new(&u, 3 * PAGE), before, after, vram;
 
-	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	for (size_t i = 0; i < sizeof(there); i++)
 		there[i] = (u8)(i * 7 + i / 256);
 	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
@@ -196,7 +168,7 @@ CASE(moves)
 	assert_int_not_equal(before, after);
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 
 	assert_int_equal(tpin_get(&t, &u, va + 2 * PAGE, PAGE, false), 0);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
@@ -209,33 +181,24 @@ CASE(moves)
 	second = movable_of(va, PAGE);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	sg_movable_put(&second);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	hides = 0;
 
 	/* It outlives its allocation, and can be moved still. */
-	a.va = va;
-	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &a), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, (&(struct softgpu_va){ .flags = SOFTGPU_FREE_VISIBLE, .va = va })), 0);
 	assert_int_equal(hides, 1);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
 	t = (struct tpin){ 0 };
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_memory_equal(m.vram[0] + sg_pin_page(&t.pin, 1) - VRAM_PHYS, there + 4096, 4096);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
 	sg_movable_put(&movable);
-	assert_int_equal(vram_free(), vram + 3 * PAGE);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram + 3 * PAGE);
 	assert_int_equal(hides, 1);
 }
 
-static u64 bar1_used(void)
-{
-	struct sg_gpu_stats st;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &st));
-	return st.bar1_used;
-}
-
-/* In system memory it takes neither VRAM nor aperture, and is what it was to everybody else. */
+/* In system memory it takes neither VRAM nor aperture, and is what it was to all others. */
 CASE(moves_to_system_memory)
 {
 	u8 there[3 * 4096], back[sizeof(there)];
@@ -243,7 +206,7 @@ CASE(moves_to_system_memory)
 	struct sg_movable movable;
 	u64 va, vram, phys;
 
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	for (size_t i = 0; i < sizeof(there); i++)
 		there[i] = (u8)(i * 5 + i / 256);
@@ -253,14 +216,14 @@ CASE(moves_to_system_memory)
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	assert_int_equal(sg_movable_place(&movable), SG_IN_SYSTEM);
 	assert_int_equal(hides, 1);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	/* It is there. */
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	assert_int_equal(hides, 1);
 
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_int_equal(tpin_get(&pin, &u, va, 3 * PAGE, false), 0);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 	assert_true(sg_pin_in_system(&t.pin) && sg_pin_in_system(&pin.pin));
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &phys), 0);
 	assert_int_equal(sg_pin_page(&t.pin, 1), phys);
@@ -273,10 +236,10 @@ CASE(moves_to_system_memory)
 	assert_int_equal(tpin_put(&pin, &u, false), 0);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
-	assert_int_equal(vram_free(), vram - 3 * PAGE);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram - 3 * PAGE);
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
@@ -292,9 +255,8 @@ CASE(kept_of_a_gpu_that_goes)
 {
 	struct tpin t = { 0 };
 	struct sg_movable movable;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	movable = movable_of(va, PAGE);
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	sg_gpu_remove(m.sg, 0);
@@ -323,7 +285,6 @@ static int close_visible(struct user *v, u64 va)
 CASE(opened_elsewhere)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
-	struct softgpu_va unflagged = { 0 };
 	struct softgpu_ipc_export e, plain;
 	struct softgpu_ipc_open o;
 	u64 va, cuda, phys, seen;
@@ -358,8 +319,7 @@ CASE(opened_elsewhere)
 	assert_int_equal(seen, phys);
 	cuda = o.va;
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
-	unflagged.va = cuda;
-	assert_int_equal(CALL(v.client, SOFTGPU_IPC_CLOSE, &unflagged), -ENOENT);
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_CLOSE, (&(struct softgpu_va){ .va = cuda })), -ENOENT);
 	assert_int_equal(close_visible(&v, cuda), 0);
 	assert_int_equal(hides, 2);
 	assert_true(hidden_of == &other && hidden_va == cuda && hidden_len == 2 * PAGE);
@@ -388,12 +348,12 @@ CASE(system_memory)
 	u64 va, vram, phys;
 	u8 byte = 7;
 
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
 	/* more than all VRAM */
 	assert_int_equal(mem_alloc(&u, 65 * PAGE, &va), 0);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
 	assert_int_equal(copy(&u, 0, HOST(&byte), va + 64 * PAGE, 1, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(byte, 0);
@@ -404,7 +364,7 @@ CASE(system_memory)
 	assert_int_equal(tpin_get(&t, &u, va + PAGE, PAGE, false), 0);
 	assert_true(sg_pin_in_system(&t.pin));
 	assert_int_equal(sg_pin_page(&t.pin, 0), phys);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 	assert_int_equal(export_visible(va, &e), 0);
 	assert_int_equal(free_visible(va), 0);
 	assert_int_equal(tpin_count(&t.frees), 1);

@@ -9,8 +9,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 
@@ -62,8 +60,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&sibling);
 	machine_down(&m);
 	return 0;
@@ -93,11 +90,10 @@ CASE(free_for_copies)
 
 CASE(destroy_for_copies)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	u64 va;
 
 	copying(&u, &va, 0);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_true(is_over());
 }
 
@@ -132,14 +128,13 @@ CASE(default_stream)
 
 static void *sync_stream(void *arg)
 {
-	struct softgpu_stream s = { .ctx = u.ctx, .stream = *(u32 *)arg };
-	int err = CALL(sibling.client, SOFTGPU_STREAM_SYNC, &s);
+	int err = CALL(sibling.client, SOFTGPU_STREAM_SYNC, (&(struct softgpu_stream){ .ctx = u.ctx, .stream = *(u32 *)arg }));
 
 	MUST(err == 0 || err == -ENOENT);
 	return NULL;
 }
 
-/* A stream that is destroyed while somebody waits for it, and then its context is: it ends once. */
+/* A stream that is destroyed while a thread waits for it, and then its context is: it ends once. */
 CASE(a_stream_ends_once)
 {
 	struct softgpu_stream_create sc = { 0 };
@@ -232,9 +227,8 @@ CASE(free_for_put)
 {
 	struct wpin w = { .on_unmap = slow_pin };
 	pthread_t putter;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	MUST(!pthread_create(&putter, NULL, put_it, &w));
 	until_begun();
@@ -247,9 +241,7 @@ CASE(free_for_put)
 
 static void *destroy_ctx(void *arg)
 {
-	struct softgpu_handle h = { .handle = *(u32 *)arg };
-
-	MUST(!CALL(sibling.client, SOFTGPU_CTX_DESTROY, &h));
+	MUST(!CALL(sibling.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = *(u32 *)arg }));
 	return NULL;
 }
 
@@ -257,9 +249,8 @@ CASE(close_for_destroy)
 {
 	struct wpin w = { .on_callback = slow_pin };
 	pthread_t destroyer;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	MUST(!pthread_create(&destroyer, NULL, destroy_ctx, &u.ctx));
 	until_begun();
@@ -268,7 +259,7 @@ CASE(close_for_destroy)
 	pthread_join(destroyer, NULL);
 }
 
-/* Somebody can take the core's lock, sooner or later. */
+/* The core's lock can be taken, sooner or later. */
 static bool core_is_free(void)
 {
 	int i;
@@ -299,9 +290,8 @@ CASE(removal_for_holds)
 {
 	struct wpin w = { .on_unmap = not_while_held, .held = true };
 	pthread_t remover;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, true), 0);
 	assert_ptr_equal(sg_pin_hold(m.sg, &w.pin), &w.pin);
 	MUST(!pthread_create(&remover, NULL, remove_gpu, NULL));
@@ -314,7 +304,7 @@ CASE(removal_for_holds)
 	assert_int_equal(w.unmaps, 1);
 }
 
-/* ---- one that is ending is nobody else's ---- */
+/* ---- one that is ending is not taken by another call ---- */
 
 static void get_again(struct wpin *w)
 {
@@ -384,9 +374,8 @@ static void revoke_again(struct wpin *w)
 CASE(chosen_while_it_ends)
 {
 	struct wpin w = { .on_callback = revoke_again, .on_unmap = revoke_again };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	assert_int_equal(sg_pin_revoke(m.sg, w.pin.serial), 0);
 	assert_int_equal(w.frees, 1);
@@ -418,9 +407,8 @@ static void chaos_looks_for_one(struct wpin *w)
 CASE(chaos_finds_none)
 {
 	struct wpin w = { .on_callback = chaos_looks_for_one };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &w.va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
@@ -436,9 +424,8 @@ static void alloc_small(struct wpin *w)
 CASE(dying_slab)
 {
 	struct wpin w = { .on_callback = alloc_small };
-	u64 va;
+	u64 va = mem_new(&u, 512);
 
-	assert_int_equal(mem_alloc(&u, 512, &va), 0);
 	assert_int_equal(get(&w, va & ~(PAGE - 1), false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_int_equal(w.callbacks, 1);

@@ -4,9 +4,6 @@
  * p2pdma were read off Linux 6.1 in virtual machines (one switch: distance 4; root ports:
  * -1, and allowed with an AMD Zen processor), or follow from its list of host bridges.
  */
-#include <stdint.h>
-#include <string.h>
-
 #include "../cases.h"
 #include "path/rules.h"
 
@@ -222,7 +219,7 @@ CASE(test_rules)
 		const struct peerdma_path_rule *rule = peerdma_path_rule((enum peerdma_path_reason)i);
 
 		assert_true(rule->name && *rule->name && rule->text && *rule->text && rule->remedy);
-		/* Whoever is refused learns what to change; nobody else has to. */
+		/* A refused caller learns what to change; no other has to. */
 		assert_int_equal(rule->verdict == NONE, *rule->remedy != 0);
 	}
 }

@@ -4,14 +4,10 @@
  * CUDA and libibverbs are stand-ins; tests/vm/doctor.sh has a real libibverbs and its software device.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../cases.h"
+#include "../descriptors.h"
 #include "doctor/doctor.h"
 #include "doctor/probe.h"
 #include "doctor/rdma.h"
@@ -46,15 +42,6 @@ static cuda_result get_handle(void *handle, cuda_pointer at, size_t size, int ty
 	if (!handle_error)
 		*(int *)handle = dup(1);
 	return handle_error;
-}
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 static int setup(void **state)

@@ -4,11 +4,6 @@
  * GPU memory behind its back are noticed, and addresses that come back are
  * registered anew.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cuda.h>
 #include "../lib/checks.h"
 #include "../lib/counted.h"

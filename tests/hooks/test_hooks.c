@@ -7,10 +7,6 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"
@@ -177,7 +173,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(peerdma_hooks_active(), "in front");
-	CHECK(!strcmp(whose(), "nobody's"), "RTLD_NEXT is the caller's next, not ours");
+	CHECK(!strcmp(whose(), "no library's"), "RTLD_NEXT is the caller's next, not ours");
 	CHECK(!peerdma_hooks_report(NULL, 0), "no libcuda yet");
 	if (!CHECK(cuda_calls_load(&cu) && !cu.cuInit(0) && !cu.cuDeviceGet(&device, 0), "CUDA"))
 		return 1;

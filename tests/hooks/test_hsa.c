@@ -5,10 +5,6 @@
  * was given.
  */
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"
@@ -104,7 +100,7 @@ int main(int argc, char **argv)
 	/* From the middle it fails; what is told is the allocation all the same. */
 	CHECK(release((char *)p + 5) && was_ended(p, SIZE, "hsa_amd_memory_pool_free"));
 	CHECK(!release(p) && was_ended(p, SIZE, "hsa_amd_memory_pool_free"));
-	/* Nobody knows this one: it may be any. */
+	/* HSA does not know this one: it may be any. */
 	CHECK(release(p) && was_ended(NULL, UINT64_MAX, "hsa_amd_memory_pool_free"));
 
 	CHECK(!attach(&exported, SIZE, 1, &agent, &p) && was_made(p, SIZE, "hsa_amd_ipc_memory_attach"));

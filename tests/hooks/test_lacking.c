@@ -7,12 +7,6 @@
  *	test_hooks_lacking STAND-IN [first]
  */
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../check.h"
 #include "peerdma_hooks.h"
@@ -50,7 +44,7 @@ static void absent(const char *what)
 	CHECK(cuMemAlloc_v2(&p, 4096) == NOT_INITIALIZED && p == 5, "an allocation that is not there fails, and writes nothing");
 	CHECK(cuMemHostAlloc(&host, 4096, 0) == NOT_INITIALIZED && host == &p, "host memory, too");
 	CHECK(hsa_memory_free(&p) == HSA_NOT_INITIALIZED, "HSA's free, too");
-	CHECK(!told, "and nobody is told");
+	CHECK(!told, "and no subscriber is notified");
 	CHECK(*peerdma_hooks_making() == was, "nor is anything counted");
 }
 

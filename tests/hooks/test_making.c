@@ -5,8 +5,6 @@
  * told before it runs and after, and gets the arguments that it was called with.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "../check.h"
 #include "stand-in/fake_cuda.h"

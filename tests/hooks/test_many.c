@@ -4,9 +4,6 @@
  * would hold: caches of the caller's own ops, open contexts, and the caller itself.
  * Each cache must be notified of a free, and whatever is closed gives its place back.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <cuda.h>
 #include "peerdma_hooks.h"
 #include "../lib/checks.h"

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
  * test_monitors.c - what `peerdma cache` says guards each region of a cache of pins:
- * host memory, nobody; GPU memory of which only the buffer id tells, the hooks where
+ * host memory, none; GPU memory of which only the buffer id tells, the hooks where
  * they see every free, and a check at each hit where they are not there.
  *
  * usage: test_monitors PEERDMA hooks|check
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cuda.h>
 #include "peerdma.h"
@@ -78,7 +74,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	/* For whoever is started from here: a system may let only a debugger look at its own children. */
+	/* For what is started from here: a system may let only a debugger look at its own children. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	host = aligned_alloc(LENGTH, LENGTH);
 	if (!host || cuInit(0) || cuCtxCreate(&context, 0, 0) || cuMemAlloc(&p, LENGTH) || peerdma_open(&ctx, 0) ||

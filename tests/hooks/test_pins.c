@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_pins.c - pins of which nobody tells but CUDA's buffer id, in a program with
+ * test_pins.c - pins whose end only CUDA's buffer id shows, in a program with
  * libpeerdma-hooks: their ends are noticed as those of other pins are.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cuda.h>
 #include "peerdma.h"

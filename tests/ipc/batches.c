@@ -6,15 +6,7 @@
  *
  *	ipc_batches [ROUNDS [SEED]]
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"

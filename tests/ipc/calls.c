@@ -6,12 +6,7 @@
  * usage: calls TEST
  */
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>

@@ -3,14 +3,8 @@
  * gpu_streams.c - signals that CUDA's streams wait for and set, between two processes, each with a
  * context of its own on the GPU.  Exits with 77 where the GPU cannot (cuStreamWaitValue64).
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "cuda.h"

@@ -5,8 +5,6 @@
  * usage: handles TEST
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

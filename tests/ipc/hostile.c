@@ -12,12 +12,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "other.h"
 #include "util.h"
@@ -121,7 +117,7 @@ static int send_fds(int sock, const void *bytes, size_t size, int n)
 	return ret < 0 && errno == EPERM && n ? send_fd(sock, bytes, size, sock, 0) : ret;
 }
 
-/* Since Linux 6.16 nobody can send descriptors to a socket that does not want them. */
+/* Since Linux 6.16 no process can send descriptors to a socket that does not want them. */
 static void no_descriptors(void)
 {
 	int no = 0, fd = call();

@@ -6,8 +6,6 @@
  * usage: memory TEST
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -262,7 +260,7 @@ static void copies(void)
 	CHECK(peerdma_ipc_copy(t, 0, NULL, 0) == -EINVAL, "no transfers");
 	peerdma_ipc_counters(&counters);
 	CHECK(counters.copies[PEERDMA_IPC_PATH_CPU] == 4 && counters.bytes[PEERDMA_IPC_PATH_CPU] == 4000, "counted by path");
-	/* A signal that its creator has closed: nobody could be told. */
+	/* A signal that its creator has closed: no waiter could be notified. */
 	b = ASK(&o, OTHER_SIGNAL);
 	CHECK(!b.ret && !peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &late) && !ASK(&o, OTHER_CLOSE).ret, "another's signal");
 	memset(local, 6, 3000);

@@ -6,17 +6,11 @@
 #ifndef IPC_POOL_EXPORTER_H
 #define IPC_POOL_EXPORTER_H
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "fake_cuda.h"
 #include "fake_pool.h"

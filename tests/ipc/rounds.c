@@ -15,10 +15,7 @@
  * usage: rounds ROUNDS [SEED [KIND]]
  */
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "other.h"
 #include "util.h"

@@ -5,7 +5,6 @@
  * usage: signals TEST
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/time.h>
 
 #include "other.h"

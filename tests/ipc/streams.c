@@ -4,18 +4,10 @@
  * contexts, and what CUDA refuses. Runs on a stand-in for libcuda (stand-in/), because no GPU shows
  * all of these.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"

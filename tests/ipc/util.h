@@ -7,11 +7,6 @@
 #define UTIL_H
 
 #include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "peerdma_ipc.h"

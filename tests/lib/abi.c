@@ -5,13 +5,6 @@
  * what the library does not know must be zero; what it fills in itself it zeroes.  And
  * what is reserved, or does not apply, is refused.
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "peerdma_cache.h"
 #include "checks.h"
 

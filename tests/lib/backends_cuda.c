@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* backends_cuda.c - a GPU's memory without the kernel module: CUDA's own dma-bufs, and copies. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"
@@ -81,7 +76,7 @@ CASE(dmabuf)
 	assert_int_equal(s.flags & (PEERDMA_HOST | PEERDMA_DEVICE), PEERDMA_DEVICE);
 	assert_true(s.pinned_addr == (uintptr_t)memory && s.pinned_length == 3 * PAGE);
 	assert_int_equal(s.state, PEERDMA_STATE_LIVE);
-	assert_false(peerdma_valid(region));	/* nobody vouches for it */
+	assert_false(peerdma_valid(region));	/* no notification vouches for it */
 
 	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * PAGE);
@@ -177,7 +172,7 @@ CASE(dmabuf_fails)
 
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_PERSISTENT, NULL, &region), 0);
 	cuda->memory[0].id++;
-	assert_true(peerdma_valid(region));	/* it is of the memory, whoever frees it */
+	assert_true(peerdma_valid(region));	/* it is of the memory, whichever call frees it */
 	assert_int_equal(state_of(region), PEERDMA_STATE_LIVE);
 	peerdma_close(ctx);
 }

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* backends_host.c - host memory that the library itself locks. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"
@@ -75,7 +70,7 @@ CASE(holes)
 	assert_int_equal(locked() - before, PAGE);
 	assert_int_equal(peerdma_unpin(other), 0);
 	assert_int_equal(locked(), before);
-	/* Memory that went away while pinned is nobody's fault. */
+	/* Memory that went away while pinned is no error. */
 	assert_int_equal(peerdma_pin(ctx, p, 4 * PAGE, 0, NULL, &region), 0);
 	munmap(p, 4 * PAGE);
 	assert_int_equal(peerdma_unpin(region), 0);

@@ -3,12 +3,7 @@
  * cancel.c - a thread is cancelled while it frees pinned memory, and while it unpins:
  * others can still poll, pin and unpin.  With softgpu's library, in this process.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

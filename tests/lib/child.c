@@ -4,17 +4,10 @@
  * context changes nothing for the parent, and a child never waits for a lock that a
  * thread of the parent held when it was forked.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

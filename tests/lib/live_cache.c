@@ -4,7 +4,7 @@
  * time, on a back-end that the machine has.
  *
  * There are a few buffers. Some threads use them through the cache, another frees one
- * and allocates it anew (nobody uses it meanwhile; addresses come again), and writes
+ * and allocates it anew (no thread uses it meanwhile; addresses come again), and writes
  * its number into it. What a get finds must be alive, and show that number.
  *
  *	live_cache BACK-END [OPERATIONS [SEED [MEMORY]]]
@@ -17,9 +17,6 @@
  * With libpeerdma-hooks in front of CUDA no region needs to be asked about.
  */
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"
@@ -253,10 +250,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "CUDA does not start\n");
 		return 1;
 	}
-	if (!memory_is_there(device)) {
-		printf("skipped: this CUDA has no memory of the kind '%s'\n", memory->name);
-		return 77;
-	}
+	if (!memory_is_there(device))
+		check_skip("this CUDA has no memory of the kind '%s'", memory->name);
 	if (!strcmp(backend, "id")) {
 		options.max_regions = 200;	/* nothing is dear here: hits, rather than misses */
 		CHECK(!peerdma_cache_create(&ops, NULL, &options, &cache), "a cache of buffer ids");
@@ -297,7 +292,7 @@ int main(int argc, char **argv)
 		CHECK(c.monitors & PEERDMA_MONITOR_CHECK && (hooks || c.stale), "the ids were asked for, and told: hooks %d", hooks);
 	else
 		CHECK(!!c.checked == (!strcmp(backend, "dmabuf") && !hooks) && !!(c.monitors & PEERDMA_MONITOR_CHECK) == !!c.checked,
-		      "the tag check is at work where nobody tells: back-end %s, hooks %d", backend, hooks);
+		      "the tag check is at work where frees are not reported: back-end %s, hooks %d", backend, hooks);
 	peerdma_cache_close(cache);
 	for (int i = 0; i < BUFFERS; i++)
 		memory->free(&buffers[i]);

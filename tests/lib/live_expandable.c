@@ -10,14 +10,7 @@
  * Threads get ranges of some chunks, each of which shows its number, while others are
  * unmapped and mapped anew.  No get may fail, and none may find what was there before.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"
@@ -207,7 +200,7 @@ static void racing(void)
 	map_all(0);
 }
 
-/* What lies beside a range comes and goes.  Nobody notices, and CUDA is not asked about it. */
+/* What lies beside a range comes and goes.  The region does not change, and CUDA is not asked about it. */
 static void beside(void)
 {
 	struct peerdma_cached *hold;

@@ -5,11 +5,6 @@
  * peerdma.ko, peerdma_amd.ko and HIP; exits with 77 without HIP.
  */
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../check.h"
 #include "peerdma_cache.h"

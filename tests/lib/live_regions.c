@@ -10,19 +10,12 @@
  *
  * Exits with 77 when this process may not lock as much memory as it takes.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -207,7 +200,7 @@ static void gpu_memory(void)
 	cu.cuMemFree_v2(p);
 }
 
-/* Nobody tells, but who asks is told, whatever is at that address by now. */
+/* No notification comes, but a query finds it, whatever is at that address by now. */
 static void freed_unseen(void)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
@@ -218,7 +211,7 @@ static void freed_unseen(void)
 	cu.cuMemAlloc_v2(&p, MIB);
 	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DIRECT, NULL, &r) &&
 	      !peerdma_pin(ctx, ptr(p), MIB, PEERDMA_PERSISTENT, NULL, &kept), "two pins, one persistent");
-	CHECK(status(r).state == PEERDMA_STATE_LIVE && !peerdma_valid(r), "is alive, for who asks; nobody vouches for it");
+	CHECK(status(r).state == PEERDMA_STATE_LIVE && !peerdma_valid(r), "is alive, if queried; no notification vouches for it");
 	CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd) && lseek(fd, 0, SEEK_END) == (off_t)MIB, "a dma-buf of its size");
 	CHECK(!peerdma_export_dmabuf(r, 64 * KIB, 64 * KIB, &part) && lseek(part, 0, SEEK_END) == (off_t)(64 * KIB),
 	      "and of a part");

@@ -6,19 +6,12 @@
  *
  * What is locked is read from /proc/self/smaps.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_cache.h"
@@ -319,7 +312,7 @@ static void *pins_slowly(void *arg)
 	return NULL;
 }
 
-/* Memory whose pages somebody else fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
+/* Memory whose pages another thread fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
 static int slow_memory(char *p)
 {
 	struct uffdio_register how = { .range = { (uintptr_t)p, page }, .mode = UFFDIO_REGISTER_MODE_MISSING };

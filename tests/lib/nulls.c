@@ -6,11 +6,6 @@
  * usage: nulls HEADER...     each function that they declare must be in the table
  */
 #include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"

@@ -3,11 +3,7 @@
  * query_ends.c - peerdma_query_range() against peerdma_query() of each page: wherever the range begins and ends, among
  * mappings of all kinds, below, in and across the 2 MiB in which CUDA takes addresses.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "peerdma.h"
 #include "checks.h"

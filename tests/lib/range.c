@@ -4,11 +4,7 @@
  * bytes.  1 TiB of host memory that is not touched, of addresses that nothing has, and of
  * both with the GPU's memory in between.
  */
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

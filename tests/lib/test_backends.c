@@ -4,14 +4,8 @@
  * passed over; the kernel is a stand-in.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "backends.h"
@@ -270,7 +264,7 @@ CASE_WITH(no_provider, reset_cuda, no_cuda)
 	peerdma_close(ctx);
 }
 
-/* Without PEERDMA_HOST nobody gets the pages in which the host's copy happens to be. */
+/* Without PEERDMA_HOST no caller gets the pages in which the host's copy happens to be. */
 CASE_WITH(managed, reset_cuda, no_cuda)
 {
 	struct peerdma_region *region = (void *)1;

@@ -3,10 +3,6 @@
  * test_cached_pins.c - a cache of pins, on a stand-in for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../cases.h"
@@ -73,7 +69,7 @@ CASE(once)
 	assert_int_equal(fake.unpins, 1);
 }
 
-/* The kernel says that it is over: the next get makes a new one, and the old one is unpinned when nobody holds it. */
+/* The kernel says that it is over: the next get makes a new one, and the old one is unpinned when no caller holds it. */
 CASE(revoked)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
@@ -260,7 +256,7 @@ CASE(mapped_once)
 	assert_ptr_not_equal(a, other);
 	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.1", PEERDMA_TO_DEVICE, &other), 0);
 	assert_int_equal(fake.mappings, 3);
-	/* A mapping of the caller's own is no one else's. */
+	/* A mapping of the caller's own is not shared. */
 	assert_int_equal(peerdma_map(hold->registration, "04:00.0", PEERDMA_TO_DEVICE, &a), 0);
 	assert_int_equal(peerdma_cache_map(cache, hold, "04:00.0", PEERDMA_TO_DEVICE, &b), 0);
 	assert_ptr_not_equal(a, b);

@@ -4,15 +4,8 @@
  * each call says of wrong arguments, and in a forked child. The kernel is a stand-in.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "internal.h"	/* before cmocka, which has a fail() of its own */
 #include "../cases.h"
 

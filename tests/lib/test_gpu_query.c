@@ -4,14 +4,7 @@
  * a machine with a GPU, or softgpu's.  No kernel module of peerdma's is needed.
  * Exit code 77: there is no CUDA, or it has no device.
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

@@ -4,11 +4,7 @@
  * pins and a cache: live_hip.c.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "fake_hsa.h"

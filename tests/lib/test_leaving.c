@@ -4,9 +4,6 @@
  * crash when it is asked about it.  So a call asks about no memory that it does not name,
  * though a cache's region has more; and what is known of a part only is not said of all.
  */
-#include <errno.h>
-#include <unistd.h>
-
 #include "side_by_side.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"

@@ -3,17 +3,12 @@
  * test_live.c - what is read of a machine itself, and of no folder: the kernel's log, commands, device nodes, cards.
  * The log's node and the cards' are this program's own.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
+#include "../descriptors.h"
 #include "fpga_ioctl.h"
 #include "machine/tree.h"
 #include "top/top.h"
@@ -220,15 +215,6 @@ CASE(kernel_log_without_end)
 }
 
 /* ---- commands and nodes ---- */
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
 
 CASE(commands)
 {

@@ -5,11 +5,7 @@
  * The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "failing_malloc.h"
 #include "checks.h"

@@ -4,20 +4,14 @@
  * one descriptor becomes readable for both.  The kernel is a stand-in, and the GPU is
  * softgpu's, in this process.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "cuda_calls.h"

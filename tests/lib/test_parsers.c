@@ -3,11 +3,6 @@
  * test_parsers.c - the command's parsers and its arithmetic: on what they are
  * for, and on hostile input.
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../cases.h"
 #include "bar1/aperture.h"
 #include "machine/gpus.h"

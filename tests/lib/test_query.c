@@ -5,15 +5,8 @@
  * The order of the tests matters.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "fake_cuda.h"

@@ -4,15 +4,8 @@
  * for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "internal.h"	/* before cmocka, which has a fail() of its own */
 #include "../cases.h"
 
@@ -259,7 +252,7 @@ CASE(mappings)
 	assert_int_equal(peerdma_unpin(region), 0);	/* with the first one still there */
 }
 
-/* What is revoked before its caller has it was freed during the call: its notice would name a region that nobody knows. */
+/* What is revoked before its caller has it was freed during the call: its notice would name a region that the caller does not know. */
 CASE(revoked_at_once)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };

@@ -13,14 +13,8 @@
  * The order of what is tried in "seen" matters.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <dlfcn.h>
 
 #include "fake_cuda.h"
@@ -161,7 +155,7 @@ static void facts(void)
 	ends();
 	CHECK(asked(p, PEERDMA_KIND_HOST) == 1 && asked(p, PEERDMA_KIND_HOST) == 0, "after that once more");
 	munmap(p, PAGE);
-	CHECK(asked(p, PEERDMA_KIND_HOST) == 0, "nobody tells of munmap()");
+	CHECK(asked(p, PEERDMA_KIND_HOST) == 0, "munmap() is not reported");
 	begins();
 	ends();
 	CHECK(asked(p, PEERDMA_KIND_UNKNOWN) == 1, "until something is allocated");

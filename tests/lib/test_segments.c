@@ -3,11 +3,7 @@
  * test_segments.c - ranges that span allocations: one region over one dma-buf, or over
  * several pins.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "side_by_side.h"
 #include "peerdma_cache.h"
@@ -22,19 +18,10 @@ static int live_pins(void)
 	return n;
 }
 
-static int live_mrs(void)
-{
-	int n = 0;
-
-	for (int i = 0; i < FAKE_MRS; i++)
-		n += verbs->mrs[i].live;
-	return n;
-}
-
 static int over(void **state)
 {
 	peerdma_close(ctx);
-	return live_pins() + live_mrs() + fake.mappings;
+	return live_pins() + fake_verbs_live(verbs) + fake.mappings;
 }
 
 FIXTURE(reset, over)
@@ -322,9 +309,9 @@ CASE(keys)
 	assert_true(mr->addr == (uintptr_t)memory + 100 && mr->length == 8 * PAGE - 200);
 	assert_int_equal(verbs->by_dmabuf, 1);
 	assert_int_equal(peerdma_verbs_end(ctx, pd), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 
-	/* No one key: each segment's. */
+	/* No common key: each segment's. */
 	cuda->export_error = 801;
 	verbs->error = EFAULT;
 	assert_int_equal(peerdma_verbs_mr(r, pd, 1, &mr), -EOPNOTSUPP);
@@ -334,9 +321,9 @@ CASE(keys)
 		assert_int_equal(peerdma_verbs_mr(segments[i], pd, 1, &each[i]), 0);
 		assert_true(each[i]->addr == (uintptr_t)memory + i * PAGE + (i ? 0 : 100));
 	}
-	assert_int_equal(live_mrs(), 8);
+	assert_int_equal(fake_verbs_live(verbs), 8);
 	assert_int_equal(peerdma_verbs_end(ctx, pd), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(peerdma_verbs_mr(segments[i], pd, 1, &each[i]), 0);
 	verbs->dereg_error = EBUSY;
@@ -347,7 +334,7 @@ CASE(keys)
 	fake_revoke(3);
 	assert_int_equal(peerdma_verbs_mr(segments[2], (struct ibv_pd *)0x2000, 1, &mr), -ESTALE);
 	assert_int_equal(peerdma_unpin(r), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 }
 
 /* ---- a cache ---- */

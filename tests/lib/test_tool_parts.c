@@ -3,20 +3,15 @@
  * test_tool_parts.c - what the command's pictures and tables are made of: widths of text and where it is cut, columns,
  * figures at the edges of their units, runs of an aperture; and files at the edges of what is read.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
+#include "../descriptors.h"
 #include "bar1/aperture.h"
 #include "machine/gpus.h"
 #include "base/pci.h"
@@ -381,15 +376,6 @@ CASE(whole_files)
 	strcpy(longest + 4095 - strlen(folder), "/");
 	assert_false(file_exists(folder, longest));
 	free(longest);
-}
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 /* `peerdma top` may read for days: what is opened is closed, also where there is too much, or nothing to be read. */

@@ -3,11 +3,6 @@
  * test_top.c - `peerdma top`: rates of counters that go on, go back and come and go;
  * the order of processes; what drivers tell in debugfs.
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../cases.h"
 #include "top/top.h"
 

@@ -4,15 +4,8 @@
  * the pin.  The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../cases.h"
 #include "fake_cuda.h"
@@ -131,7 +124,7 @@ static int over(void **state)
 
 FIXTURE(reset, over)
 
-/* The first of all tests: nobody has loaded it. */
+/* The first of all tests: it is not loaded yet. */
 static void not_loaded(void **state)
 {
 	struct peerdma *ctx = open_with("kernel");
@@ -463,7 +456,7 @@ static void free_it(struct fake_mr *mr)
 	cuda->memory[0].id++;
 }
 
-/* Freed while it is registered: nobody gets what was made. */
+/* Freed while it is registered: the caller does not get what was made. */
 CASE(freed_meanwhile)
 {
 	struct peerdma *ctx = open_with("kernel");

@@ -7,11 +7,6 @@
  *   bare        a GPU and peerdma.ko, without the provider's module
  *   provided    with it
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"

@@ -3,14 +3,10 @@
  * two_numbers.c - a process keeps one number (process.c), where one thread is refused the page that it is kept in
  * and another gets one a moment later.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "checks.h"
 

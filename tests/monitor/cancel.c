@@ -54,6 +54,6 @@ int main(void)
 	fflush(stdout);
 	alarm(10);
 	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, slow, NULL);
-	printf("ok - and nobody waits for them\n");
+	printf("ok - and no thread waits for them\n");
 	return entered != left;
 }

@@ -6,14 +6,10 @@
  * usage: monitor_copies LIBPEERDMA
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "peerdma_monitor.h"
 #include "../lib/checks.h"

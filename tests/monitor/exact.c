@@ -3,15 +3,9 @@
  * exact.c - which bytes each call is told to take away: those, and no more; before it and after it, by its name; and which calls
  * take nothing away.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "peerdma_monitor.h"
@@ -206,7 +200,7 @@ static void segments(void)
 	WATCH(q = shmat(-1, p + 8 * PAGE, SHM_REMAP), 1);
 	CHECK(q == (void *)-1 && count == 2 && seen[0].addr == (uintptr_t)p + 8 * PAGE &&
 	      seen[0].addr + seen[0].length == UINTPTR_MAX,
-	      "of a segment that is not there: nobody knows how much");
+	      "of a segment that is not there: its length is not known");
 	shmdt(p);
 	shmctl(id, IPC_RMID, NULL);
 }

@@ -11,12 +11,7 @@
  *   ucm-source  peerdma_monitor_start_ucm()
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"
@@ -126,7 +121,7 @@ static void calls(void)
 		CHECK(memory == PEERDMA_MEMORY_HOST || !peerdma_monitor_name(memory), "nothing monitors memory %u", memory);
 		peerdma_monitor_unsubscribe(memory, NULL, NULL);
 	}
-	/* GPU memory: nobody sees its frees, until another library says that it does. */
+	/* GPU memory: its frees are not seen, until another library says that it sees them. */
 	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where) == -EOPNOTSUPP &&
 	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54),
 	      	"no monitor of GPU memory");

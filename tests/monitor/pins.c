@@ -10,16 +10,9 @@
  *   refused    code may not be changed: a get fails, unless the cache needs no monitor
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma_cache.h"
 #include "peerdma_monitor.h"

@@ -67,7 +67,7 @@ static void step(void)
 	sleep_on(&counted);
 }
 
-/* The one who leaves has seen that nobody is inside. */
+/* The subscriber that leaves has seen that no event is inside. */
 static void before_store(const void *at)
 {
 	if (at == &list.places[0].inside)

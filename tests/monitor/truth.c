@@ -5,7 +5,7 @@
  *
  * The memory is real: a row of places, each with one page or none.  To register a place
  * reads a number from the page; every new page gets another.  A get of a page must find
- * a registration of that page's number, whoever had the address before.
+ * a registration of that page's number, whichever thread had the address before.
  * Other threads come and go, allocate and free large blocks; children are forked.
  *
  * usage: monitor_truth [OPERATIONS [SEED [THREADS]]]

@@ -7,11 +7,7 @@
  *   ucm	ucm becomes the monitor, at last
  *   other	another monitor was started before
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "fake_ucm.h"

@@ -9,7 +9,7 @@
 static const struct device *device;
 static struct rule before[RULES_MAX];
 
-/* The write under way: it arrives when somebody waits for it, so whoever does not is too early on every run. */
+/* The write under way: it arrives when a program waits for it, so a program that does not is too early on every run. */
 static struct {
 	pthread_t thread;
 	pthread_mutex_t lock;

@@ -7,9 +7,6 @@
  *        test_fabric absent
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include <rdma/fabric.h>

@@ -6,15 +6,7 @@
  * usage: test_log LIBIBVERBS LIBCUDA	stand-ins; "" for none
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"

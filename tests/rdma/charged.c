@@ -6,10 +6,6 @@
  *	mover_fd LENGTH charged ADAPTER MEMORY.STAT	that file of the cgroup that the program is in
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "pair.h"
 

@@ -7,14 +7,7 @@
  *
  * The slow dma-buf is another mover_fd's.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"

@@ -7,14 +7,9 @@
  *
  * It becomes user 1000 first.  Where the kernel does not come to an end, neither does this.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"

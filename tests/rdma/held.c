@@ -7,13 +7,8 @@
  *
  *	mover_fd BYTES held ADAPTER BYTES
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -170,7 +165,7 @@ static void not_needed(const char *adapter, int fd)
 	}
 	made = maps() - before;
 	printf("%ld of %d regions were mapped again for queue pairs that have ended\n", made, REGIONS);
-	MUST(made <= REGIONS / 2, "regions are mapped that nobody needs");
+	MUST(made <= REGIONS / 2, "regions are mapped that no request needs");
 	command("delay 0");
 }
 
@@ -196,7 +191,7 @@ int main(int argc, char **argv)
 	p.timeout = 14;	/* 67 ms */
 	for (which = 0; which < 2; which++) {
 		pair_connect(&p);
-		/* A long read's answers take a while to be sent, even if nobody takes them. */
+		/* A long read's answers take a while to be sent, even if no queue pair takes them. */
 		hold(size < SHORT ? size : SHORT);
 		destroy(which);
 		let_go();

@@ -9,14 +9,6 @@
  * KIND is of the memory at both sides, see memory.h. END: whole; read, which is no more than that; lossy, where the net device
  * drops packets, and those of requests may be sent again; destroy or kill.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "now.h"
 #include "two.h"

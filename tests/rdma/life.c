@@ -9,16 +9,8 @@
  *
  * The seed repeats what each process and the rounds choose; the times at which they meet are the machine's.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../stress/modules.h"
 #include "../stress/rnd.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - see memory.h. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <rdma/ib_user_verbs.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../lib/cuda_calls.h"
 #include "memory.h"

@@ -7,13 +7,8 @@
  *
  * With MS each mapping takes as long, and the memory does not rest between two moves: it moves whenever it is not being mapped.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"

@@ -6,12 +6,7 @@
  *
  * Run with LD_PRELOAD=libpeerdma-verbs.so.0: Debian's provider has no dma-bufs.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -198,7 +193,7 @@ static int mappings(void)
 }
 
 /*
- * What a mapping takes is charged to nobody, so that further regions of the same memory must not have their own.  More than
+ * What a mapping takes is not charged, so further regions of the same memory must not have their own.  More than
  * seven DMA mappings of a page at once would be an error to a debug kernel (CONFIG_DMA_API_DEBUG).
  */
 static void mapped_once(void)

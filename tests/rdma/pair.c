@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* pair.c - see pair.h. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "now.h"
 #include "pair.h"
@@ -84,7 +78,7 @@ static void modify(struct pair *p, int which, enum ibv_qp_state state)
 	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
-/* New ones: packets of the old ones that are still on their way find no one. */
+/* New ones: packets of the old ones that are still on their way find no queue pair. */
 void pair_connect(struct pair *p)
 {
 	struct ibv_wc wc;

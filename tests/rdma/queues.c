@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* queues.c - see queues.h. */
 #include <rdma/ib_user_verbs.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "pair.h"
 #include "queues.h"

@@ -8,20 +8,13 @@
  *
  * It becomes user 1000 first.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/cuda_calls.h"
 #include "memory.h"
@@ -264,7 +257,7 @@ static void queues_counted(const char *group)
 		MUST(!ibv_destroy_cq(cq[i]), "ibv_destroy_cq");
 }
 
-/* Whoever knows the key of one MR must not know those of the others. */
+/* A program that knows the key of one MR must not know those of the others. */
 static void keys(void)
 {
 	struct ibv_mr *mrs[32];

@@ -5,11 +5,6 @@
  *
  *	removed ADAPTER dmabuf|export|peer COMMAND	run by the shell: it takes the GPU away and brings it back
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "pair.h"
 

@@ -5,10 +5,6 @@
  *
  *	rereg ADAPTER dmabuf|export|peer
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "memory.h"
 #include "pair.h"
 
@@ -112,7 +108,7 @@ int main(int argc, char **argv)
 
 	errno = 0;
 	error = ibv_rereg_mr(subject_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE);
-	/* Of an MR of a dma-buf the library says EINVAL, without asking anyone. */
+	/* Of an MR of a dma-buf the library says EINVAL, without asking the kernel. */
 	CHECK(error && errno == (subject.kind == MEMORY_PEER ? EOPNOTSUPP : EINVAL), "ibv_rereg_mr() fails, too");
 	as_it_was(&subject, subject_mr, &host, "and it is written as before");
 

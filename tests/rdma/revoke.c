@@ -11,12 +11,7 @@
  * Exits with 1 when a round was stale, and with 2 when no round met the free while requests were running: then it shows
  * nothing.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -102,7 +97,7 @@ static int round_of(int *stale)
 		post(i);
 	for (i = 0; i < op->requests; i++)
 		failed += pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS;
-	/* Until someone else has the memory, and then some more: no request may come after the free. */
+	/* Until another program has the memory, and then some more: no request may come after the free. */
 	while (!failed) {
 		int last = __atomic_load_n(&owner_writes, __ATOMIC_ACQUIRE);
 

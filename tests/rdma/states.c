@@ -5,14 +5,8 @@
  *
  *	states ADAPTER SECONDS		SECONDS: how long queue pairs are reset while packets arrive
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -206,7 +200,7 @@ static void half_a_message(void)
 	remote = mrs[1];
 }
 
-/* A request that nobody answers. */
+/* A request without an answer. */
 static void destroyed(void)
 {
 	double begin;
@@ -299,7 +293,7 @@ static void drained(void)
 	expect("another", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 }
 
-/* Whoever posts many requests at once does not wait until they are done. */
+/* Posting many requests at once does not wait until they are done. */
 static void many_at_once(void)
 {
 	struct ibv_sge sge = { .addr = here.addr, .length = SIZE, .lkey = local->lkey };

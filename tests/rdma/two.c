@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* two.c - see two.h. */
-#include <errno.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "two.h"
 

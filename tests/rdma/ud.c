@@ -6,12 +6,7 @@
  *
  *	ud ADAPTER host|dmabuf|export|peer
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"

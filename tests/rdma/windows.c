@@ -7,11 +7,6 @@
  *
  * A dma-buf has none: the kernel refuses IBV_ACCESS_MW_BIND there (refused.c).
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "memory.h"
 #include "pair.h"
 

@@ -9,12 +9,6 @@
  *
  * KIND is of the memory at both sides, see memory.h; TIMEOUT is ibv_qp_attr's: the adapter waits 4 us << TIMEOUT for an answer.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "two.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * bar1.c - the aperture of a GPU inside this process, as the environment asks for
- * it: a part reserved, and space taken anew by every pin.  Nobody but the core
+ * it: a part reserved, and space taken anew by every pin.  Nothing but the core
  * pins there.
  */
 #include "inprocess.h"

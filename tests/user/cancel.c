@@ -6,10 +6,8 @@
  * The thread cancels itself before its calls, so that it would end at the first cancellation point.  Where a call has to
  * wait, it does so for a function of the stream that takes some time.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "nvml.h"
 #include "softgpu_inprocess.h"

@@ -108,7 +108,7 @@ CASE(primary)
 	FAILS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(ctx));
 	OK(cuMemAlloc(&p, 4096));
 
-	/* current, but gone: all is refused until somebody retains it again */
+	/* current, but gone: all is refused until it is retained again */
 	OK(cuDevicePrimaryCtxRelease(0));
 	OK(cuCtxGetCurrent(&again));
 	assert_ptr_equal(again, ctx);
@@ -328,7 +328,7 @@ CASE(newest_create)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-/* No code can be loaded, and looking for its variables harms nobody. */
+/* No code can be loaded, and looking for its variables does no harm. */
 CASE(no_modules)
 {
 	CUdeviceptr p;

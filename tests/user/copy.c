@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* copy.c - copies and fills, of every kind of memory, against a plain memcpy. */
-
 #include "test.h"
 
 enum { N = 300000 };

@@ -115,7 +115,7 @@ static void number(void *arg)
 	MUST(!strcmp(said(), line));
 }
 
-/* Nothing is said if nobody listens. */
+/* Nothing is printed if stderr is closed. */
 static void silent(void *arg)
 {
 	catch_stderr();

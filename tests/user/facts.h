@@ -6,8 +6,6 @@
 #ifndef FACTS_H
 #define FACTS_H
 
-#include <errno.h>
-
 #include "device.h"
 #include "hsa_test.h"
 #include "nvml.h"

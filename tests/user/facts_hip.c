@@ -124,7 +124,7 @@ CASE(hip)
 	HIP(hipMemset(p + 9, 0x44, 1));
 	assert_true(p[9] == 0x44 && p[10] == 0);
 	HIP(hipFree(p));
-	/* Nobody's memory is filled, too. */
+	/* Memory of no allocation is filled, too. */
 	HIP(hipMemset(back, 0x21, 11));
 	assert_true(back[0] == 0x21 && back[10] == 0x21);
 	HIP(hipMemset(NULL, 1, 0));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* faults.c - softgpu_inprocess.h's: a pin revoked by its address, and knobs set while it runs. */
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "softgpu_inprocess.h"

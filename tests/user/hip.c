@@ -4,7 +4,6 @@
  * library says of a pointer, and its end.  It needs /dev/softgpu0.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "hip/hip_runtime.h"

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "inprocess.h"
 #include "sg.h"

@@ -3,8 +3,6 @@
  * host_pointers.c - host memory and its device pointers: those of the host, or others, as
  * the GPU's attribute says.  Runs with both.
  */
-#include <signal.h>
-
 #include "test.h"
 
 #define SIZE	(200 * KIB)

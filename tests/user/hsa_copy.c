@@ -113,7 +113,7 @@ void copy_of_what_was_replaced(void **state)
 
 		FINE(hsa_amd_memory_async_copy(side ? kept : freed, cpu, side ? freed : kept, cpu, size, 1, &go, done));
 		FINE(hsa_amd_memory_pool_free(freed));
-		/* The driver gives the address out again; without it the kernel may, to anybody. */
+		/* The driver gives the address out again; without it the kernel may, to any caller. */
 		there = replace(freed, !gpus, size);
 		hsa_signal_store_screlease(go, 0);
 		assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);

@@ -5,7 +5,6 @@
  * The runtime makes some calls of the C library while it uses them. Here they come through this program, which lets the
  * other thread in at that point. So no test depends on which thread is faster.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_ipc.c - memory and signals of other processes, under both sets of names. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -94,7 +93,7 @@ void memory_elsewhere(void **state)
 		share(true);
 }
 
-/* What a process had is there for as long as somebody has it open, and opens no more. */
+/* What a process had is there for as long as a process has it open, and opens no more. */
 void dead_exporter(void **state)
 {
 	struct child c = child_start("exporter");
@@ -174,7 +173,7 @@ void wrong_handles(void **state)
 	}
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_attach(&m.memory, &s));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_memory_attach(&m.signal, m.length, 0, NULL, &p));
-	/* A pipe, which would block whoever opens it. */
+	/* A pipe, which would block a process that opens it. */
 	assert_int_equal(pipe(fds), 0);
 	wrong = m.signal;
 	wrong.handle[1] = (uint32_t)getpid();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_signal.c - signals within a process. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -161,7 +160,7 @@ static void *wait_for_7(void *s)
 	return (void *)(intptr_t)hsa_signal_wait_scacquire(*(hsa_signal_t *)s, HSA_SIGNAL_CONDITION_EQ, 7, UINT64_MAX, BLOCKED);
 }
 
-/* A process may be killed after it has changed the value and before it wakes waiters.  A silent store does the same: it wakes nobody. */
+/* A process may be killed after it has changed the value and before it wakes waiters.  A silent store does the same: it wakes no waiter. */
 void not_woken(void **state)
 {
 	hsa_signal_t s;

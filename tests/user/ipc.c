@@ -3,7 +3,6 @@
  * ipc.c - memory of another process.  A peer, forked before CUDA starts here,
  * does what it is told with a GPU of its own.
  */
-#include <signal.h>
 #include <sys/socket.h>
 
 #include "test.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - device memory, host memory, managed memory. */
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "test.h"

@@ -4,9 +4,7 @@
  * before CUDA starts here, and do what they are told, a byte each; this process
  * is no client.
  */
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "test.h"
 

@@ -4,7 +4,6 @@
  * not done yet. Then, with threads, they work.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 
 #include "hsa/hsa_ext_amd.h"

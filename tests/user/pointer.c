@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pointer.c - what a pointer is, asked one way and the other. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -74,7 +73,7 @@ CASE(device)
 	BAD(cuPointerGetAttribute(NULL, A(CONTEXT), p));
 	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)99, p));
 	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)0, p));
-	/* one past the end is somebody else's */
+	/* one past the end is another allocation's */
 	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p + 100));
 	OK(cuMemFree(p));
 	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p));
@@ -120,7 +119,7 @@ CASE(managed_and_host)
 	munmap(r, CPU_PAGE);
 }
 
-/* Nobody knows these; asking for several attributes at once succeeds all the same. */
+/* The driver does not know these; asking for several attributes at once succeeds all the same. */
 static void unknown(CUdeviceptr p)
 {
 	struct {

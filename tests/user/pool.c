@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pool.c - memory pools in one process.  share.c: in others. */
-#include <unistd.h>
-
 #include "test.h"
 #include "cuda_runtime_api.h"
 
@@ -151,7 +149,7 @@ CASE(pools)
 	BAD(cuMemPoolDestroy(first));
 	OK(cuDeviceGetMemPool(&other, 0));
 	assert_ptr_equal(other, pool);
-	OK(cuMemPoolCreate(&other, &props));	/* one that is nobody's place */
+	OK(cuMemPoolCreate(&other, &props));	/* one that is no allocation's place */
 	OK(cuMemPoolDestroy(other));
 	OK(cuDeviceGetMemPool(&other, 0));
 	assert_ptr_equal(other, pool);
@@ -462,7 +460,7 @@ CASE(room_comes)
 	}
 	OK(cuStreamSynchronize(s));
 	OK(cuMemAlloc(&p, most));
-	/* nothing is to be freed: nobody waits */
+	/* nothing is to be freed: no call waits */
 	OK(cuLaunchHostFunc(s, slow, NULL));
 	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&q, most, s));
 	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));

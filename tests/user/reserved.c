@@ -4,7 +4,6 @@
  * as NVIDIA's driver reserves them.  So the kernel reads nothing there, but by force it puts pages of
  * zeros there, which are not the GPU's memory: as RDMA's core did before Linux 6.2.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -3,8 +3,6 @@
  * runtime_facts.c - the runtime API where there is no GPU, with each wrong argument, and each field of what it says of a GPU: on
  * the stand-in for the driver (device.h).
  */
-#include <errno.h>
-
 #include "cuda_runtime.h"
 #include "device.h"
 #include "test.h"
@@ -33,7 +31,7 @@ static void called(cudaStream_t s, cudaError_t error, void *arg)
 {
 }
 
-/* All but those that ask nobody. */
+/* All but those that do not ask the driver. */
 #define CALLS(X) \
 	X(cudaGetDeviceCount(&n)) \
 	X(cudaGetDevice(&n)) \

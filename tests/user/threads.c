@@ -11,7 +11,7 @@
 enum { THREADS = 8 };
 
 static int rounds = 60;
-static atomic_ullong published;	/* freed by whoever replaces it */
+static atomic_ullong published;	/* freed by the thread that replaces it */
 
 static unsigned int rnd(unsigned int *seed, unsigned int n)
 {
@@ -181,7 +181,7 @@ CASE(all_at_once)
 		assert_int_equal(after, before);
 }
 
-/* Retain and Release race: a context that somebody retained is never found ended. */
+/* Retain and Release race: a context that a thread retained is never found ended. */
 static void *retain_release(void *arg)
 {
 	CUcontext ctx;

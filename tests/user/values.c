@@ -4,9 +4,7 @@
  * where, how they compare, what they hold up, and that nothing hangs when the waiting ends otherwise.
  */
 #include <dlfcn.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "test.h"
 
@@ -248,7 +246,7 @@ CASE(order)
 }
 
 /*
- * A stream that waits holds up itself, and what is ordered behind it; no one else.  So it is on
+ * A stream that waits holds up itself, and what is ordered behind it; nothing else.  So it is on
  * softgpu however many wait.  On an H100 the default stream stood still behind eight of them.
  */
 CASE(others_go_on)

@@ -392,7 +392,7 @@ int cuStreamSynchronize(void *stream)
 	return fake_ipc_cuda.sync_error;
 }
 
-/* Host memory is in nobody's list. */
+/* Host memory is in no list. */
 static void look_at_end(CUdeviceptr p, size_t length)
 {
 	const struct memory *m;

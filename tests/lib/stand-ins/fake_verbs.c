@@ -52,7 +52,7 @@ static bool inaccessible(const char *addr)
 
 	if (mincore((void *)page, 1, &there) || pipe(ends))
 		return false;
-	/* The system call itself: a sanitizer of addresses would look at the byte, which may be no one's. */
+	/* The system call itself: a sanitizer of addresses would look at the byte, which may not be allocated. */
 	refused = syscall(SYS_write, ends[1], addr, 1) < 0;
 	close(ends[0]);
 	close(ends[1]);
