@@ -6,7 +6,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PATH=$PATH:/usr/sbin:/sbin
-# Of modules that are built to see that they build, nobody reads debug information: a sixth of the compiler's work.
+# Of modules that are built to see that they build, debug information is not read: a sixth of the compiler's work.
 export KCFLAGS=-g0
 
 die() {

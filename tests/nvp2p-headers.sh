@@ -114,7 +114,7 @@ END
 # shellcheck disable=SC2086
 variant older 0x10 $persistent $rsync
 
-# ---- the program needs no header of anyone's, and no library but libcuda, at run time ----
+# ---- the program needs no vendor's header, and no library but libcuda, at run time ----
 build program || {
 	tail -20 "$work/log"
 	die "the program does not build"

@@ -84,7 +84,7 @@ for module in lib/modules/$release/updates/softgpu/softgpu lib/modules/$release/
 	usr/lib/softgpu/$release/nvidia_p2p usr/lib/softgpu/$release/amdgpu; do
 	[ -e "$root/$module.ko" ] || die "no $module.ko"
 done
-# Whoever has such a card needs the kernel's own.
+# A machine with such a card needs the kernel's own.
 ! find "$root/lib/modules" -name 'amdgpu.ko*' | grep -q . || die "amdgpu.ko is where modprobe looks"
 for client in amd tegra; do
 	mkdir "$work/$client"

@@ -177,7 +177,7 @@ static void put_waits(void)
 	}
 	if (pthread_create(&putting.id, NULL, put_main, &putting))
 		exit(2);
-	/* Whoever does not wait is done by then, or this time is not caught. */
+	/* A driver that does not wait is done by then, or this time is not caught. */
 	nap_ms(200);
 	early = __atomic_load_n(&putting.done, __ATOMIC_ACQUIRE);
 	judge(!early, "1.7", "put_pages while the callback runs in another thread", "waits for it", "%s",

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "board.h"
 #include "child.h"
 #include "nvp2p_test.h"
 
@@ -32,21 +33,6 @@ struct options {
 };
 extern struct options options;
 extern uint64_t features;	/* F_* of the header that the module was built with */
-
-/* ---- rows ---- */
-
-enum verdict { OK, FAIL, NA };
-
-/* One row of the table, printed when all is over. */
-void row(enum verdict verdict, const char *rule, const char *what, const char *expected, const char *seen, ...)
-	__attribute__((format(printf, 5, 6)));
-
-#define judge(ok, ...) row((ok) ? OK : FAIL, __VA_ARGS__)
-
-/* "-EINVAL"; in one of a few buffers. */
-const char *errname(int ret);
-/* A call's return value against the one that it must be. */
-void returns(const char *rule, const char *what, int want, int ret);
 
 /* ---- the client module ---- */
 
@@ -74,7 +60,7 @@ void t_pages(int slot, uint64_t *pages, int n);
 void pin(int slot, uint64_t va, uint64_t length);
 /* Pins a block and maps it for the peer: that mapping's first address.  False: it cannot be mapped, and a row says so. */
 bool pin_mapped(const char *rule, const char *what, uint64_t va, uint64_t *dma);
-/* A row: such an address must be nobody's any more. */
+/* A row: such an address must lead nowhere any more. */
 void leads_nowhere(const char *rule, const char *what, uint64_t dma);
 
 /* ---- CUDA (cuda.c) ---- */

@@ -124,6 +124,8 @@ static void not_gpu_memory(void)
 
 /* ---- who may ---- */
 
+#define WORD	0x5eed0006u
+
 struct owner {
 	uint64_t va, token;
 	uint32_t va_space;
@@ -134,6 +136,7 @@ static void other_process(void *arg)
 {
 	const struct owner *o = arg;
 	struct nvp2p_test_call c = get(o->va, BLOCK);
+	uint32_t word = 0;
 
 	fails_with("another process's address, no tokens", c, -22, false);
 	if (!o->has_tokens)
@@ -142,6 +145,9 @@ static void other_process(void *arg)
 	c.va_space = o->va_space;
 	c = t_do(c);
 	returns("1.5", "another process's address, with its tokens", 0, c.ret);
+	if (!c.ret)
+		T(.op = T_PEEK, .data = (uintptr_t)&word, .length = 4);
+	judge(c.ret || word == WORD, "1.5", "  what is pinned then", "the other process's memory", "%#x", word);
 	/* Without the token it would not be found. */
 	if (!c.ret)
 		T(.op = T_PUT, .token = o->token);
@@ -177,6 +183,7 @@ static void tokens(void)
 	pthread_t id;
 	int ret;
 
+	cuda_write(o.va, WORD);
 	o.has_tokens = cuda_tokens(o.va, &o.token, &o.va_space);
 	returns("1.5", "token 0 and va_space 0: the caller's own memory", 0, t_do(c).ret);
 	t_put(0);

@@ -10,30 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define ROWS_MAX	512
-
-struct row {
-	enum verdict verdict;
-	char rule[8], what[80], expected[64], seen[96];
-};
-
-/* Shared with the processes that the rules run in. */
-static struct board {
-	unsigned int count;
-	char gpu[96];
-	struct row rows[ROWS_MAX];
-} *board;
+static char *gpu;		/* the driver, and the GPU: a process of its own asks */
 
 struct options options = { .bar1_mib = 512, .seconds = 120 };
 uint64_t features;
@@ -55,51 +38,6 @@ static const char usage[] =
 	"  --timeout   seconds that a group of rules may take (120)\n"
 	"\n"
 	"Exit code: 0 all rules are kept, 1 some are not, 2 it could not be tried.\n";
-
-/* ---- rows ---- */
-
-void row(enum verdict verdict, const char *rule, const char *what, const char *expected, const char *seen, ...)
-{
-	unsigned int at = __atomic_fetch_add(&board->count, 1, __ATOMIC_SEQ_CST);
-	struct row *r = &board->rows[at];
-	va_list args;
-
-	if (at >= ROWS_MAX)
-		return;
-	r->verdict = verdict;
-	snprintf(r->rule, sizeof(r->rule), "%s", rule);
-	snprintf(r->what, sizeof(r->what), "%s", what);
-	snprintf(r->expected, sizeof(r->expected), "%s", expected);
-	va_start(args, seen);
-	vsnprintf(r->seen, sizeof(r->seen), seen, args);
-	va_end(args);
-}
-
-const char *errname(int ret)
-{
-	static const struct {
-		int error;
-		const char *name;
-	} names[] = {
-		{ EINVAL, "-EINVAL" }, { ENOMEM, "-ENOMEM" }, { ENOTSUPP, "-ENOTSUPP" }, { EBUSY, "-EBUSY" },
-		{ ENODEV, "-ENODEV" }, { EIO, "-EIO" }, { EFAULT, "-EFAULT" }, { ENOENT, "-ENOENT" },
-	};
-	static char texts[4][16];
-	static unsigned int next;
-	char *text = texts[next++ % 4];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (names[i].error == -ret)
-			return names[i].name;
-	}
-	snprintf(text, sizeof(texts[0]), "%d", ret);
-	return text;
-}
-
-void returns(const char *rule, const char *what, int want, int ret)
-{
-	judge(ret == want, rule, what, errname(want), "%s", errname(ret));
-}
 
 /* ---- the client module ---- */
 
@@ -151,41 +89,18 @@ void leads_nowhere(const char *rule, const char *what, uint64_t dma)
 
 /* ---- running ---- */
 
-static pid_t start(const struct group *g)
-{
-	pid_t pid;
+static const struct group *group;
 
-	fflush(NULL);
-	pid = fork();
-	if (pid)
-		return pid;
-	if (!g->no_cuda)
+static void run_it(void)
+{
+	if (!group->no_cuda)
 		cuda_up();
-	g->run();
+	group->run();
 	T(.op = T_RESET);
-	exit(0);
-}
-
-/* Waits for it for so long; -1: it does not end, even when killed. */
-static int end_of(pid_t pid, unsigned int seconds)
-{
-	const time_t until = time(NULL) + seconds;
-	int status;
-
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (time(NULL) >= until + 5)
-			return -1;
-		if (time(NULL) >= until)
-			kill(pid, SIGKILL);
-		nap_ms(5);
-	}
-	return status;
 }
 
 static void run_group(const struct group *g)
 {
-	int status;
-
 	if (options.only && strcmp(options.only, g->rule))
 		return;
 	if ((features & g->needs) != g->needs) {
@@ -196,16 +111,8 @@ static void run_group(const struct group *g)
 		row(NA, g->rule, g->name, "", "name a PCI device by --peer");
 		return;
 	}
-	status = end_of(start(g), options.seconds);
-	if (status == -1) {
-		row(FAIL, g->rule, g->name, "an end", "none in %u s, and it cannot be killed", options.seconds);
-		return;
-	}
-	if (WIFSIGNALED(status))
-		row(FAIL, g->rule, g->name, "an end", "signal %d%s", WTERMSIG(status),
-		    WTERMSIG(status) == SIGKILL ? ": it took too long" : "");
-	else if (WEXITSTATUS(status))
-		row(FAIL, g->rule, g->name, "that it can be tried", "it broke off: see standard error");
+	group = g;
+	run_alone(run_it, g->rule, g->name, options.seconds);
 	T(.op = T_RESET);
 }
 
@@ -216,15 +123,6 @@ static void run_groups(const struct group *groups)
 }
 
 /* ---- telling ---- */
-
-static unsigned int count(enum verdict verdict)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < board->count; i++)
-		n += board->rows[i].verdict == verdict;
-	return n;
-}
 
 static const char *provider(void)
 {
@@ -237,20 +135,6 @@ static const char *provider(void)
 		fclose(f);
 	}
 	return version;
-}
-
-static void table(void)
-{
-	static const char *const verdicts[] = { "ok", "FAIL", "n.a." };
-
-	printf("nvidia_p2p of nvidia %s on %s\n\n", provider(), board->gpu);
-	printf("%-5s %-64s %-36s %-44s %s\n", "rule", "what was done", "expected", "seen", "");
-	for (unsigned int i = 0; i < board->count; i++) {
-		const struct row *r = &board->rows[i];
-
-		printf("%-5s %-64s %-36s %-44s %s\n", r->rule, r->what, r->expected, r->seen, verdicts[r->verdict]);
-	}
-	printf("\n%u ok, %u FAIL, %u n.a.\n", count(OK), count(FAIL), count(NA));
 }
 
 static void json_text(const char *key, const char *s, const char *after)
@@ -267,16 +151,15 @@ static void json_text(const char *key, const char *s, const char *after)
 
 static void json(void)
 {
-	static const char *const verdicts[] = { "ok", "FAIL", "n.a." };
+	const struct row *r;
+	unsigned int n = rows(&r);
 
 	printf("{\"schema\": \"nvp2p-conform/1\", ");
 	json_text("provider", provider(), ", ");
-	json_text("gpu", board->gpu, ", ");
+	json_text("gpu", gpu, ", ");
 	printf("\"features\": %llu, \"ok\": %u, \"failed\": %u, \"not_applicable\": %u,\n \"rows\": [",
 	       (unsigned long long)features, count(OK), count(FAIL), count(NA));
-	for (unsigned int i = 0; i < board->count; i++) {
-		const struct row *r = &board->rows[i];
-
+	for (unsigned int i = 0; i < n; i++, r++) {
 		printf("%s\n  {", i ? "," : "");
 		json_text("rule", r->rule, ", ");
 		json_text("what", r->what, ", ");
@@ -302,17 +185,6 @@ static bool number(const char *text, unsigned int *to)
 	return *text && !*end && n == *to;
 }
 
-static bool address(const char *text, uint32_t *to)
-{
-	unsigned int domain, bus, device, function;
-
-	if (sscanf(text, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4 || domain > 0xffff || bus > 0xff ||
-	    device > 31 || function > 7)
-		return false;
-	*to = domain << 16 | bus << 8 | device << 3 | function;
-	return true;
-}
-
 static bool parse(int argc, char **argv)
 {
 	static const struct option list[] = {
@@ -335,7 +207,7 @@ static bool parse(int argc, char **argv)
 			good &= number(optarg, &options.gpu);
 			break;
 		case 'p':
-			good &= address(optarg, &options.peer);
+			good &= pci_address(optarg, &options.peer);
 			break;
 		case 'b':
 			good &= number(optarg, &options.bar1_mib);
@@ -367,11 +239,11 @@ int main(int argc, char **argv)
 	why = cuda_load();
 	if (why)
 		return cannot(why);
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (board == MAP_FAILED)
+	gpu = board_up();
+	if (!gpu)
 		return cannot(strerror(errno));
-	cuda_describe(board->gpu, sizeof(board->gpu));
-	if (!board->gpu[0])
+	cuda_describe(gpu, ABOUT);
+	if (!gpu[0])
 		return cannot("there is no such GPU");
 	features = T(.op = T_FEATURES).value;
 	run_groups(other_groups);
@@ -380,9 +252,11 @@ int main(int argc, char **argv)
 	run_groups(put_groups);
 	run_groups(callback_groups);
 	run_groups(dma_groups);
-	if (options.json)
+	if (options.json) {
 		json();
-	else
-		table();
+	} else {
+		printf("nvidia_p2p of nvidia %s on %s\n\n", provider(), gpu);
+		print_table(5);
+	}
 	return count(FAIL) ? 1 : 0;
 }

@@ -70,7 +70,7 @@ static void elsewhere(void)
 	gpu_ptr p;
 
 	leaves("put_pages from another process", 0, true);
-	leaves("put_pages by a token that is nobody's", 7, false);
+	leaves("put_pages by a token that no process has", 7, false);
 	p = cuda_alloc(BLOCK);
 	if (!cuda_tokens(p, &token, &va_space)) {
 		row(NA, "1.7", "put_pages from another process, by its token", "0", "this driver has no tokens");

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* aliases.c - host memory whose device pointers are others than the host's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "util.h"
-
-#include <errno.h>
-#include <string.h>
+#include "world.h"
 
 #define LENGTH	(PAGE + 5000)
 #define WINDOW	(32 * PAGE)
 
-static struct machine m;
-static struct user u;
-static int key;
 static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 own[LENGTH];			/* outside the window */
 static u8 *host;
@@ -27,29 +16,21 @@ static void knob(bool on)
 
 static int set_up(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
 	host = user_up_in(&u, &m, &key, storage, WINDOW, 2 * PAGE);
 	knob(true);
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
+FIXTURE(set_up, teardown)
 
 /* Either pointer tells the other, and of the same memory. */
-static void both_pointers(void **state)
+CASE(both_pointers)
 {
 	struct softgpu_query by_host, by_device, beyond;
 	struct sg_found_host found;
 	u64 device;
 
-	(void)state;
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
 	by_host = query(&u, HOST(host) + 10);
 	device = by_host.device_va;
@@ -84,11 +65,10 @@ static void both_pointers(void **state)
 }
 
 /* Memory that was the program's before has them, too, at the same place in a page. */
-static void registered(void **state)
+CASE(registered)
 {
 	struct softgpu_query q;
 
-	(void)state;
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(own) + 1, LENGTH - 1), 0);
 	q = query(&u, HOST(own) + 1);
 	assert_int_equal(q.device_va % PAGE, (HOST(own) + 1) % PAGE);
@@ -101,11 +81,10 @@ static void registered(void **state)
 }
 
 /* The engines reach the memory by its device pointer, and nothing beyond it. */
-static void work(void **state)
+CASE(work)
 {
 	u64 device, vram;
 
-	(void)state;
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
 	device = query(&u, HOST(host)).device_va;
 	assert_int_equal(mem_alloc(&u, LENGTH, &vram), 0);
@@ -131,11 +110,10 @@ static void work(void **state)
 }
 
 /* What was known before the knob, and managed memory, keeps its one pointer. */
-static void others(void **state)
+CASE(others)
 {
 	struct softgpu_query q;
 
-	(void)state;
 	knob(false);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), PAGE), 0);
 	knob(true);
@@ -151,12 +129,10 @@ static void others(void **state)
 }
 
 /* They take room in the window, and give it back with whatever ends the memory. */
-static void room(void **state)
+CASE(room)
 {
 	struct softgpu_va_reserve most = { .length = WINDOW - 4 * PAGE };
-	struct softgpu_va whole = { 0 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &most), 0);
 	/* Two pages are left of it, and this needs as many. */
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_HOST, HOST(host), LENGTH), 0);
@@ -164,21 +140,9 @@ static void room(void **state)
 	assert_int_equal(query(&u, HOST(own)).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	u.ctx = 0;
-	whole.va = most.va;
-	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &whole), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, (&(struct softgpu_va){ .va = most.va })), 0);
 	most.length = WINDOW - 2 * PAGE;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &most), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_pointers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(registered, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(work, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(others, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(room, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

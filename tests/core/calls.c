@@ -1,43 +1,25 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - every call of the core: what it does, and what it says to bad input. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "world.h"
 
-#include "util.h"
-
-#include <string.h>
-#include <unistd.h>
-
-static struct machine m;
-static struct user u;
-static int key, other_key;
+static int other_key;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
+FIXTURE(setup, teardown)
 
 /* Each struct a byte short and a byte long, and junk in the surplus. */
-static void sizes(void **state)
+CASE(sizes)
 {
 	u8 arg[4096];
 	u32 nr, size, min;
 	int calls = 0;
 
-	(void)state;
 	for (nr = 0; nr < 256; nr++) {
 		size = sg_call_size(nr, &min);
 		memset(arg, 0, sizeof(arg));
@@ -56,35 +38,30 @@ static void sizes(void **state)
 	assert_int_equal(calls, 42);
 }
 
-static void unknown_flags(void **state)
+CASE(unknown_flags)
 {
-	struct softgpu_ctx_create cc = { .flags = 1 };
 	struct softgpu_stream_create sc = { .ctx = u.ctx, .flags = 2 };
 	struct softgpu_event_create ec = { .ctx = u.ctx, .flags = 1 };
 	struct softgpu_va_reserve vr = { .length = PAGE, .flags = 1 };
 	struct softgpu_phys_create pc = { .length = PAGE, .flags = 1 };
-	struct softgpu_va va = { .flags = 2 };
 	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
-	struct softgpu_set_attr sa = { .attr = 77 };
 
-	(void)state;
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, (&(struct softgpu_ctx_create){ .flags = 1 })), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &vr), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &pc), -EINVAL);
-	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &va), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, (&(struct softgpu_va){ .flags = 2 })), -EINVAL);
 	assert_int_equal(CALL(u.client, SOFTGPU_COPY, &c), -EINVAL);
-	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, &sa), -EINVAL);
+	assert_int_equal(CALL(u.client, SOFTGPU_SET_ATTR, (&(struct softgpu_set_attr){ .attr = 77 })), -EINVAL);
 }
 
-static void bad_ranges(void **state)
+CASE(bad_ranges)
 {
 	struct tpin t = { 0 };
 	u64 va, len[] = { 0, ~0ULL, 1ULL << 63, 65 * PAGE };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(mem_alloc(&u, len[i], &va), len[i] ? -ENOSPC : -EINVAL);
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
@@ -102,16 +79,14 @@ static void bad_ranges(void **state)
 	assert_int_equal(copy(&u, 0, va, va + PAGE, PAGE, SOFTGPU_OP_SYNC), 0);
 }
 
-static void tokens(void **state)
+CASE(tokens)
 {
 	struct tpin t = { 0 };
 	struct sg_pin_who who = { .proc_key = &other_key };
 	struct softgpu_query q;
 	struct user stranger;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	q = query(&u, va);
 	assert_true(q.p2p_token && q.va_space_token);
 	assert_int_equal(sg_pin_get(m.sg, &t.pin, &tpin_ops, &who, va, PAGE, false), -EINVAL);
@@ -135,15 +110,13 @@ static void tokens(void **state)
 }
 
 /* A put by name: of the memory's process, or by the token of its context; any other leaves the pin. */
-static void put_by(void **state)
+CASE(put_by)
 {
 	struct sg_pin_who owner = { .proc_key = u.key }, other = { .proc_key = &other_key };
 	struct sg_pin_claim claim = { .who = &other };
 	struct tpin t = { 0 };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(sg_pin_put_by(m.sg, &t.pin, &claim), -EACCES);
 	assert_false(sg_pin_is_of(&t.pin, &other));
@@ -172,14 +145,12 @@ static void put_by(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
 }
 
-/* Slots freed under a pin are nobody's until the pin has gone. */
-static void limbo(void **state)
+/* Slots freed under a pin are not allocated until the pin has gone. */
+CASE(limbo)
 {
 	struct tpin t = { 0 };
-	u64 a, b, c;
+	u64 a = mem_new(&u, 512), b, c;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 512, &a), 0);
 	assert_int_equal(mem_alloc(&u, 512, &b), 0);
 	assert_int_equal(b, a + 512);
 	assert_int_equal(tpin_get(&t, &u, a & ~(PAGE - 1), PAGE, false), 0);
@@ -198,35 +169,26 @@ static u64 seen_free;
 
 static void look(struct tpin *t)
 {
-	struct sg_gpu_stats st;
-
-	(void)t;
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	seen_free = st.vram_free;
+	seen_free = stats_of(&m, 0).vram_free;
 }
 
-static void callback_before_reuse(void **state)
+CASE(callback_before_reuse)
 {
 	struct tpin t = { .on_callback = look };
-	struct sg_gpu_stats st;
-	u64 va;
+	u64 va = mem_new(&u, 8 * PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_int_equal(t.callbacks, 1);
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	assert_int_equal(seen_free, st.vram_free - 8 * PAGE);
+	assert_int_equal(seen_free, stats_of(&m, 0).vram_free - 8 * PAGE);
 }
 
-static void persistent_outlives_all(void **state)
+CASE(persistent_outlives_all)
 {
 	struct tpin t = { 0 };
 	struct user brief;
 	u64 va, phys;
 
-	(void)state;
 	user_up(&brief, &m, 0, &other_key);
 	assert_int_equal(mem_alloc(&brief, 2 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &brief, va, 2 * PAGE, true), 0);
@@ -242,13 +204,12 @@ static void persistent_outlives_all(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), -ENOENT);
 }
 
-static void copies(void **state)
+CASE(copies)
 {
 	static u8 in[3 * 65536], out[3 * 65536];
 	struct user second;
 	u64 a, b, i;
 
-	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (u8)(i * 7 + i / 251);
 	user_up(&second, &m, 1, &key);
@@ -264,7 +225,7 @@ static void copies(void **state)
 	user_down(&second);
 }
 
-static void rows_and_fills(void **state)
+CASE(rows_and_fills)
 {
 	static u8 out[4096];
 	struct softgpu_fill f = { .ctx = u.ctx, .width = 10, .height = 3, .pitch = 64, .value = 0x11223344,
@@ -273,7 +234,6 @@ static void rows_and_fills(void **state)
 				  .dst_pitch = 100, .src_pitch = 64 };
 	u32 row, i, v;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, (u64 *)&f.dst), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_FILL, &f), 0);
 	c.src = f.dst;
@@ -306,13 +266,12 @@ static void rows_and_fills(void **state)
 }
 
 /* An address that faults in the middle of work kills the context, and only that one. */
-static void fault_is_sticky(void **state)
+CASE(fault_is_sticky)
 {
 	struct softgpu_handle h = { .handle = 0 };
 	struct user second;
 	u64 va;
 
-	(void)state;
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&second, PAGE, &va), 0);
 	assert_int_equal(copy(&second, 0, va, 64, 512, 0), 0);
@@ -323,14 +282,6 @@ static void fault_is_sticky(void **state)
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(copy(&u, 0, va, va + 512, 512, SOFTGPU_OP_SYNC), 0);
 	user_down(&second);
-}
-
-static u32 new_stream(u32 flags)
-{
-	struct softgpu_stream_create a = { .ctx = u.ctx, .flags = flags };
-
-	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &a), 0);
-	return a.stream;
 }
 
 static u32 new_event(void)
@@ -350,16 +301,14 @@ static int mark(u32 call, u32 stream, u32 event)
 }
 
 /* Chains over many streams and events come out in the order that they ask for. */
-static void ordering(void **state)
+CASE(ordering)
 {
 	u32 s[4], e[4], i, round;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 	u8 out[64];
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	for (i = 0; i < 4; i++) {
-		s[i] = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+		s[i] = stream_new(&u);
 		e[i] = new_event();
 		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_QUERY), 0, e[i]), 0);
 	}
@@ -379,7 +328,7 @@ static void ordering(void **state)
 }
 
 /* A process has so many streams, whichever of its files and contexts they are of, and no more. */
-static void streams_are_limited(void **state)
+CASE(streams_are_limited)
 {
 	struct softgpu_stream_create sc = { .ctx = u.ctx };
 	struct softgpu_stream s = { .ctx = u.ctx };
@@ -387,11 +336,10 @@ static void streams_are_limited(void **state)
 	u32 i, round;
 	struct user other;
 
-	(void)state;
 	for (round = 0; round < 2; round++) {
 		/* The context that user_up() has made has one. */
 		for (i = 1; i < SOFTGPU_MAX_STREAMS; i++)
-			s.stream = new_stream(0);
+			s.stream = stream_blocking(&u);
 		assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), -ENOMEM);
 		assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &cc), -ENOMEM);
 		user_up(&other, &m, 0, &other_key);
@@ -405,17 +353,16 @@ static void streams_are_limited(void **state)
 }
 
 /* Who waits for one record of many waits for the latest at that time, not for later ones. */
-static void records_of_one_event(void **state)
+CASE(records_of_one_event)
 {
-	u32 word = 0, e = new_event(), s = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
-	u32 other = new_stream(SOFTGPU_STREAM_NON_BLOCKING), waiter = new_stream(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 word = 0, e = new_event(), s = stream_new(&u);
+	u32 other = stream_new(&u), waiter = stream_new(&u);
 	struct softgpu_host_register reg = { .ctx = u.ctx, .va = HOST(&word) & ~4095ull, .length = 8192,
 					     .kind = SOFTGPU_KIND_REGISTERED };
 	struct softgpu_value value = { .ctx = u.ctx, .op = SOFTGPU_VALUE_EQ, .va = HOST(&word), .value = 1, .width = 4 };
 	struct softgpu_stream sync = { .ctx = u.ctx };
 	int i;
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &reg), 0);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(mark(_IOC_NR(SOFTGPU_EVENT_RECORD), s, e), 0);
@@ -438,14 +385,12 @@ static void records_of_one_event(void **state)
 }
 
 /* The default stream stands between the blocking ones. */
-static void default_stream(void **state)
+CASE(default_stream)
 {
-	u32 a = new_stream(0), b = new_stream(0), round;
-	u64 va;
+	u32 a = stream_blocking(&u), b = stream_blocking(&u), round;
+	u64 va = mem_new(&u, 8 * PAGE);
 	u8 out[16];
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 8 * PAGE, &va), 0);
 	for (round = 1; round < 50; round++) {
 		assert_int_equal(fill(&u, a, va, 2 * PAGE, round, 0), 0);
 		assert_int_equal(copy(&u, 0, va + 4 * PAGE, va, 2 * PAGE, 0), 0);
@@ -454,16 +399,14 @@ static void default_stream(void **state)
 	}
 }
 
-static void handles_die(void **state)
+CASE(handles_die)
 {
 	struct softgpu_stream s = { .ctx = u.ctx };
 	struct softgpu_handle h = { 0 };
-	u32 stream = new_stream(0), event = new_event();
+	u32 stream = stream_blocking(&u), event = new_event();
 	struct user second;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(copy(&u, stream, va, va + 512, 512, 0), 0);
 	s.stream = stream;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_DESTROY, &s), 0);
@@ -481,11 +424,10 @@ static void handles_die(void **state)
 	user_down(&second);
 }
 
-static void vmm(void **state)
+CASE(vmm)
 {
 	struct softgpu_va_reserve r = { .length = 8 * PAGE, .align = 4 * PAGE };
 	struct softgpu_phys_create p = { .length = 2 * PAGE };
-	struct softgpu_handle h;
 	struct softgpu_map map;
 	struct softgpu_va_range ar;
 	struct softgpu_va va;
@@ -493,7 +435,6 @@ static void vmm(void **state)
 	u32 phys[2];
 	u64 i;
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
 	assert_int_equal(r.va % (4 * PAGE), 0);
 	for (i = 0; i < 2; i++) {
@@ -521,8 +462,7 @@ static void vmm(void **state)
 	assert_int_equal(query(&u, r.va + PAGE).kind, SOFTGPU_KIND_VMM);
 	assert_int_equal(query(&u, r.va + PAGE).phys, phys[0]);
 	assert_int_equal(query(&u, r.va + 5 * PAGE).kind, SOFTGPU_KIND_RESERVED);
-	h.handle = phys[0];
-	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_RELEASE, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_RELEASE, (&(struct softgpu_handle){ .handle = phys[0] })), 0);
 	assert_int_equal(query(&u, r.va + PAGE).phys, 0);
 	va = (struct softgpu_va){ .va = r.va };
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), -EBUSY);
@@ -539,7 +479,7 @@ static void vmm(void **state)
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RELEASE, &va), 0);
 }
 
-static void host_memory(void **state)
+CASE(host_memory)
 {
 	static u8 plain[2 * 65536];
 	struct softgpu_va_reserve r = { .length = 2 * PAGE };
@@ -548,7 +488,6 @@ static void host_memory(void **state)
 	struct softgpu_va va = { 0 };
 	struct tpin t = { 0 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
 	h.va = r.va;
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &h), 0);
@@ -578,27 +517,17 @@ static int alloc_in_none(struct user *who, u64 len, u64 *va)
 	return err;
 }
 
-static u64 vram_free(void)
-{
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	return st.vram_free;
-}
-
 /* Memory of no context outlives all contexts, and ends with the file by which it was made. */
-static void in_no_context(void **state)
+CASE(in_no_context)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_host_register r = { .kind = SOFTGPU_KIND_REGISTERED, .va = HOST(&c), .length = 4 };
-	u64 large, small, other, before = vram_free();
+	u64 large, small, other, before = stats_of(&m, 0).vram_free;
 	struct user second = { .key = &key, .sg = m.sg };
 	struct softgpu_query q;
 	struct tpin t = { 0 };
 	u8 byte = 0;
 
-	(void)state;
 	assert_int_equal(alloc_in_none(&u, 0, &large), -EINVAL);
 	assert_int_equal(alloc_in_none(&u, 65 * PAGE, &large), -ENOSPC);
 	assert_int_equal(CALL(u.client, SOFTGPU_HOST_REGISTER, &r), -ENOENT);	/* device memory only */
@@ -613,7 +542,7 @@ static void in_no_context(void **state)
 	assert_int_equal(fill(&u, 0, large, 2 * PAGE, 7, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(tpin_get(&t, &u, large, PAGE, false), 0);
 
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_int_equal(t.callbacks, 0);
 	assert_true(query(&u, large).buffer_id == q.buffer_id);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
@@ -627,7 +556,7 @@ static void in_no_context(void **state)
 	assert_int_equal(t.callbacks, 1);
 	assert_int_equal(mem_free(&u, large), -ENOENT);
 	assert_int_equal(mem_free(&u, small), 0);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 
 	/* which file: the one that was called, not the one that ends first */
 	sg_client_close(second.client);
@@ -643,14 +572,13 @@ static void in_no_context(void **state)
 }
 
 /* A removed GPU revokes what it can, unmaps the rest, and answers ENODEV. */
-static void removal(void **state)
+CASE(removal)
 {
 	struct tpin revocable = { 0 }, persistent = { 0 };
 	struct machine lone;
 	struct user w;
 	u64 va, dummy, of_none;
 
-	(void)state;
 	machine_up(&lone, 1, 16 * PAGE, 0, 0);
 	user_up(&w, &lone, 0, &other_key);
 	assert_int_equal(mem_alloc(&w, 2 * PAGE, &va), 0);
@@ -674,13 +602,11 @@ static void removal(void **state)
 /* Every allocation of a whole life fails once; nothing leaks, nothing is half done. */
 static int whole_life(struct machine *lone)
 {
-	struct softgpu_window w = { .base = WINDOW_BASE, .length = WINDOW_LEN, .server = 1 };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_stream_create s = { 0 };
 	struct softgpu_event_create e = { 0 };
 	struct softgpu_va_reserve r = { .length = 4 * PAGE };
 	struct softgpu_phys_create p = { .length = PAGE };
-	struct softgpu_map map = { .length = PAGE };
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_MANAGED, .length = PAGE };
 	struct softgpu_event ev = { 0 };
 	struct user w2 = { .key = &other_key, .sg = lone->sg };
@@ -691,7 +617,7 @@ static int whole_life(struct machine *lone)
 	if (err)
 		return err;
 #define TRY(expr) do { err = (expr); if (err) goto out; } while (0)
-	TRY(CALL(w2.client, SOFTGPU_WINDOW, &w));
+	TRY(CALL(w2.client, SOFTGPU_WINDOW, (&(struct softgpu_window){ .base = WINDOW_BASE, .length = WINDOW_LEN, .server = 1 })));
 	TRY(CALL(w2.client, SOFTGPU_CTX_CREATE, &c));
 	w2.ctx = s.ctx = e.ctx = h.ctx = ev.ctx = c.ctx;
 	TRY(mem_alloc(&w2, 100, &small));
@@ -706,9 +632,7 @@ static int whole_life(struct machine *lone)
 	TRY(CALL(w2.client, SOFTGPU_STREAM_WAIT, &ev));
 	TRY(CALL(w2.client, SOFTGPU_VA_RESERVE, &r));
 	TRY(CALL(w2.client, SOFTGPU_PHYS_CREATE, &p));
-	map.handle = p.handle;
-	map.va = r.va;
-	TRY(CALL(w2.client, SOFTGPU_MAP, &map));
+	TRY(CALL(w2.client, SOFTGPU_MAP, (&(struct softgpu_map){ .length = PAGE, .handle = p.handle, .va = r.va })));
 	h.va = r.va + 2 * PAGE;
 	TRY(CALL(w2.client, SOFTGPU_HOST_REGISTER, &h));
 	TRY(mem_free(&w2, small));
@@ -718,13 +642,12 @@ out:
 	return err;
 }
 
-static void fail_nth(void **state)
+CASE(fail_nth)
 {
 	struct machine lone;
 	u64 nth;
 	int err;
 
-	(void)state;
 	machine_up(&lone, 1, 16 * PAGE, 0, 0);
 	for (nth = 1; ; nth++) {
 		sg_fail_alloc(nth);
@@ -740,26 +663,18 @@ static void fail_nth(void **state)
 	machine_down(&lone);
 }
 
-static u32 objects(void)
-{
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	return st.objects;
-}
-
 /* Does a call that makes something, and takes it back as if its answer had not got through. */
 #define UNDONE(name, arg)							\
 	do {									\
-		u32 before_ = objects();					\
+		u32 before_ = stats_of(&m, 0).objects;					\
 		assert_true(sg_call_answers(_IOC_NR(name)));			\
 		assert_int_equal(CALL(u.client, name, arg), 0);			\
-		assert_int_equal(objects(), before_ + 1);			\
+		assert_int_equal(stats_of(&m, 0).objects, before_ + 1);			\
 		sg_call_undo(u.client, _IOC_NR(name), arg);			\
-		assert_int_equal(objects(), before_);				\
+		assert_int_equal(stats_of(&m, 0).objects, before_);				\
 	} while (0)
 
-static void undone(void **state)
+CASE(undone)
 {
 	struct softgpu_ctx_create ctx = { 0 };
 	struct softgpu_mem_alloc mem = { .ctx = u.ctx, .length = 3 * PAGE };
@@ -776,7 +691,6 @@ static void undone(void **state)
 	struct user other;
 	u64 va;
 
-	(void)state;
 	UNDONE(SOFTGPU_CTX_CREATE, &ctx);
 	UNDONE(SOFTGPU_MEM_ALLOC, &mem);
 	UNDONE(SOFTGPU_VA_RESERVE, &r);
@@ -806,15 +720,4 @@ static void undone(void **state)
 	assert_false(sg_call_answers(_IOC_NR(SOFTGPU_MEM_FREE)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(sizes), T(unknown_flags), T(bad_ranges), T(tokens), T(put_by), T(limbo),
-		T(callback_before_reuse), T(persistent_outlives_all), T(copies), T(rows_and_fills),
-		T(fault_is_sticky), T(ordering), T(streams_are_limited), T(records_of_one_event), T(default_stream), T(handles_die), T(vmm),
-		T(host_memory), T(in_no_context), T(removal), T(fail_nth), T(undone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

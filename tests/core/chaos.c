@@ -1,48 +1,24 @@
 // SPDX-License-Identifier: MIT
 /* chaos.c - failures and revocations on demand, BAR1 as before CUDA 7, strict mode. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include "util.h"
+#include "world.h"
 
 #include <sched.h>
-#include <unistd.h>
-
-static struct machine m;
-static struct user u;
-static int key;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
+FIXTURE(setup, teardown)
 
-static void set(struct sg_chaos chaos)
-{
-	sg_chaos_set(m.sg, &chaos);
-}
-
-static void the_nth_fails(void **state)
+CASE(the_nth_fails)
 {
 	static struct tpin t[3];
-	u64 va, other;
+	u64 va = mem_new(&u, 4 * PAGE), other;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
-	set((struct sg_chaos){ .fail_pin = 2, .fail_alloc = 2, .fail_map = 1 });
+	CHAOS(&m, .fail_pin = 2, .fail_alloc = 2, .fail_map = 1);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), -ENOMEM);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
@@ -52,35 +28,31 @@ static void the_nth_fails(void **state)
 	assert_int_equal(sg_chaos_map(m.sg), -ENOMEM);
 	assert_int_equal(sg_chaos_map(m.sg), 0);
 	/* Bad arguments are no try. */
-	set((struct sg_chaos){ .fail_pin = 1 });
+	CHAOS(&m, .fail_pin = 1);
 	assert_int_equal(tpin_get(&t[2], &u, va + 1, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t[2], &u, va, PAGE, false), -ENOMEM);
 }
 
-static void aperture_shrinks(void **state)
+CASE(aperture_shrinks)
 {
 	static struct tpin t[2];
-	u64 va;
+	u64 va = mem_new(&u, 16 * PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 16 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, 8 * PAGE, false), 0);
-	set((struct sg_chaos){ .bar1_limit = 4 * PAGE });
+	CHAOS(&m, .bar1_limit = 4 * PAGE);
 	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), -ENOSPC);
 	/* What is pinned already costs nothing more. */
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
-	set((struct sg_chaos){ .bar1_limit = 9 * PAGE });
+	CHAOS(&m, .bar1_limit = 9 * PAGE);
 	assert_int_equal(sg_pin_put(m.sg, &t[1].pin, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va + 8 * PAGE, PAGE, false), 0);
 }
 
-static void chosen_pin(void **state)
+CASE(chosen_pin)
 {
 	static struct tpin t[2] = { 0 }, persistent;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &u, va, PAGE, false), 0);
 	assert_int_equal(tpin_get(&persistent, &u, va, PAGE, true), 0);
@@ -96,32 +68,28 @@ static void chosen_pin(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
 }
 
-/* The callback comes later; whoever frees the memory waits for it. */
-static void late_callback(void **state)
+/* The callback comes later; the freeing thread waits for it. */
+CASE(late_callback)
 {
 	static struct tpin t;
-	u64 va, begun;
+	u64 va = mem_new(&u, PAGE), begun;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
-	set((struct sg_chaos){ .callback_delay_ms = 30 });
+	CHAOS(&m, .callback_delay_ms = 30);
 	begun = sg_now_ns();
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_true(sg_now_ns() - begun >= 30000000);
 	assert_int_equal(t.callbacks, 1);
 }
 
-static void random_pins(void **state)
+CASE(random_pins)
 {
 	static struct tpin t[64];
 	struct sg_gpu_stats st = { 0 };
 	int i, revoked = 0;
-	u64 va;
+	u64 va = mem_new(&u, 4 * PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 4 * PAGE, &va), 0);
-	set((struct sg_chaos){ .revoke_every = 4, .seed = 42 });
+	CHAOS(&m, .revoke_every = 4, .seed = 42);
 	for (i = 0; i < 64; i++)
 		assert_int_equal(tpin_get(&t[i], &u, va, PAGE, false), 0);
 	/* The engines' threads do it; eight to sixteen of them are due. */
@@ -129,7 +97,7 @@ static void random_pins(void **state)
 		sched_yield();
 		sg_gpu_stats(m.sg, 0, &st);
 	} while (st.revocations < 1);
-	set((struct sg_chaos){ 0 });
+	CHAOS(&m, 0);
 	for (i = 0; i < 64; i++) {
 		int err = sg_pin_put(m.sg, &t[i].pin, false);
 
@@ -140,18 +108,16 @@ static void random_pins(void **state)
 	assert_in_range(revoked, 1, 16);
 }
 
-static void before_cuda_7(void **state)
+CASE(before_cuda_7)
 {
 	struct sg_gpu_desc desc = { .name = "old", .vram_size = 16 * PAGE, .bar1_size = 4 * PAGE,
 				    .bar1_per_pin = true, .engines = 1 };
 	static struct tpin t[3];
-	struct sg_gpu_stats st;
 	struct user w;
 	u32 index;
 	u64 va;
 
-	(void)state;
-	desc.vram = m.vram[0];	/* nobody looks at it */
+	desc.vram = m.vram[0];	/* not read */
 	desc.phys = (u64 (*)(void *, u64))(void *)before_cuda_7;
 	assert_int_equal(sg_gpu_add(m.sg, &desc, &index), 0);
 	user_up(&w, &m, index, &key);
@@ -159,11 +125,9 @@ static void before_cuda_7(void **state)
 	assert_int_equal(tpin_get(&t[0], &w, va, 2 * PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[1], &w, va, 2 * PAGE, false), 0);
 	assert_int_equal(tpin_get(&t[2], &w, va, PAGE, false), -ENOSPC);
-	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
-	assert_int_equal(st.bar1_used, 4 * PAGE);
+	assert_int_equal(stats_of(&m, index).bar1_used, 4 * PAGE);
 	user_down(&w);
-	assert_int_equal(sg_gpu_stats(m.sg, index, &st), 0);
-	assert_int_equal(st.bar1_used, 0);
+	assert_int_equal(stats_of(&m, index).bar1_used, 0);
 	sg_gpu_remove(m.sg, index);
 }
 
@@ -182,15 +146,13 @@ static void set_sync_memops(u64 va)
 }
 
 /* Wrong: a device reads BAR1 after an asynchronous copy, on every run stale data. */
-static void strict_wrong(void **state)
+CASE(strict_wrong)
 {
-	struct softgpu_stream s = { .ctx = u.ctx };
 	static struct tpin t;
 	u64 a, b;
 	int i;
 
-	(void)state;
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	assert_int_equal(fill(&u, 0, a, PAGE, 0x77, SOFTGPU_OP_SYNC), 0);
@@ -201,26 +163,24 @@ static void strict_wrong(void **state)
 		assert_int_equal(bar1(&t)[0], 0);
 	}
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_SYNC_MEMOPS), 1);
-	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, (&(struct softgpu_stream){ .ctx = u.ctx })), 0);
 	assert_int_equal(bar1(&t)[0], 0x77);
 }
 
 /* Right: with SYNC_MEMOPS the call returns when BAR1 shows its effect, strict or not. */
-static void strict_right(void **state)
+CASE(strict_right)
 {
 	static struct tpin t, other;
-	u64 a, b, c;
+	u64 a = mem_new(&u, PAGE), b, c;
 	u32 i;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &b), 0);
 	set_sync_memops(b);
 	assert_int_equal(tpin_get(&t, &u, b, PAGE, false), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &c), 0);
 	assert_int_equal(tpin_get(&other, &u, c, PAGE, false), 0);
 	for (i = 1; i < 100; i++) {
-		set((struct sg_chaos){ .strict = i % 2 });
+		CHAOS(&m, .strict = i % 2);
 		assert_int_equal(fill(&u, 0, a, PAGE, i, SOFTGPU_OP_SYNC), 0);
 		assert_int_equal(copy(&u, 0, b, a, PAGE, 0), 0);
 		assert_int_equal(bar1(&t)[PAGE - 1], i);
@@ -234,7 +194,7 @@ static void strict_right(void **state)
 }
 
 /* Everything that synchronizes lets held work go, and nothing waits for ever. */
-static void strict_ends(void **state)
+CASE(strict_ends)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_stream s = { .ctx = u.ctx };
@@ -244,8 +204,7 @@ static void strict_ends(void **state)
 	u64 a;
 	int err;
 
-	(void)state;
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
@@ -263,9 +222,9 @@ static void strict_ends(void **state)
 	} while (err == -EAGAIN);
 	assert_int_equal(err, 0);
 	assert_int_equal(fill(&u, 0, a, PAGE, 5, 0), 0);
-	set((struct sg_chaos){ 0 });
+	CHAOS(&m, 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_SYNC, &s), 0);
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(fill(&u, 0, a, PAGE, 6, 0), 0);
 	assert_int_equal(mem_free(&u, a), 0);
 	/* And what is held when the context goes is dropped with it. */
@@ -273,8 +232,8 @@ static void strict_ends(void **state)
 	assert_int_equal(fill(&u, 0, a, PAGE, 7, 0), 0);
 }
 
-/* Work that waits for another context's, held back as well: whoever waits for it lets both go. */
-static void strict_across_contexts(void **state)
+/* Work that waits for another context's, held back as well: a wait for it lets both go. */
+CASE(strict_across_contexts)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_event e = { .ctx = u.ctx };
@@ -282,8 +241,7 @@ static void strict_across_contexts(void **state)
 	struct user second;
 	u64 a, b;
 
-	(void)state;
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
@@ -307,7 +265,7 @@ static void strict_across_contexts(void **state)
 }
 
 /* What a stream waits for goes with it, and nothing else does: not by chance either. */
-static void strict_lets_go_what_must(void **state)
+CASE(strict_lets_go_what_must)
 {
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_event e = { .ctx = u.ctx };
@@ -317,19 +275,18 @@ static void strict_lets_go_what_must(void **state)
 	u64 va[3];
 	u32 i;
 
-	(void)state;
 	user_up(&second, &m, 0, &key);
 	user_up(&third, &m, 0, &key);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(mem_alloc(&u, PAGE, &va[i]), 0);
 		assert_int_equal(tpin_get(&t[i], &u, va[i], PAGE, false), 0);
 	}
-	set((struct sg_chaos){ .strict = true });
+	CHAOS(&m, .strict = true);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
 	e.event = ec.event;
 	alarm(60);
 
-	/* An event that was never recorded: nobody else need do anything. */
+	/* An event that was never recorded: no other context need do anything. */
 	assert_int_equal(fill(&u, 0, va[0], PAGE, 1, 0), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
 	assert_int_equal(fill(&second, 0, va[1], PAGE, 1, 0), 0);
@@ -367,14 +324,4 @@ static void strict_lets_go_what_must(void **state)
 	user_down(&second);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(the_nth_fails), T(aperture_shrinks), T(chosen_pin), T(late_callback), T(random_pins), T(before_cuda_7),
-		T(strict_wrong), T(strict_right), T(strict_ends),
-		T(strict_across_contexts), T(strict_lets_go_what_must),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* facts.c - each field of what the core says: of a GPU, of what is at an address, of pins; and which GPUs it takes. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #define VRAM	(64 * PAGE)
@@ -16,7 +10,6 @@ static u8 vram[VRAM], bytes[3 * 65536];
 
 static u64 phys(void *priv, u64 offset)
 {
-	(void)priv;
 	return VRAM_PHYS + offset;
 }
 
@@ -33,14 +26,13 @@ static struct sg_gpu_desc desc(void)
 }
 
 /* Which descriptions are taken; a name that is too long is cut. */
-static void adds(void **state)
+CASE(adds)
 {
 	struct sg_gpu_desc good = desc(), d;
 	struct sg_gpu_stats stats;
 	struct sg *sg;
 	u32 index = 77;
 
-	(void)state;
 	MUST(!sg_create(&sg));
 #define BAD(field, value)							\
 	do {									\
@@ -107,7 +99,7 @@ static struct softgpu_info info_of(struct sg_client *client)
 	return info;
 }
 
-static void info(void **state)
+CASE(info)
 {
 	char long_name[2 * SOFTGPU_NAME_LEN];
 	struct sg_gpu_desc d = desc();
@@ -120,7 +112,6 @@ static void info(void **state)
 	u32 index;
 	u64 va;
 
-	(void)state;
 	memset(long_name, 'n', sizeof(long_name));
 	long_name[sizeof(long_name) - 1] = 0;
 	MUST(!sg_create(&m.sg));
@@ -206,7 +197,7 @@ static void info(void **state)
 }
 
 /* What is at an address, of each kind; and that the byte before it and the one behind are something else. */
-static void queries(void **state)
+CASE(queries)
 {
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_REGISTERED, .host_flags = 9 };
 	struct softgpu_va_reserve reserve = { .length = 4 * PAGE };
@@ -222,7 +213,6 @@ static void queries(void **state)
 	struct user u;
 	u64 va, second, id;
 
-	(void)state;
 	memset(&m, 0, sizeof(m));
 	machine_up(&m, 2, VRAM, 0, 0);
 	user_up(&u, &m, 1, &key);
@@ -331,9 +321,4 @@ static void queries(void **state)
 	machine_down(&m);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(adds), cmocka_unit_test(info), cmocka_unit_test(queries) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* fetch.c - copies and words whose host memory has to be brought in first, which may take for ever. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <sched.h>
@@ -37,7 +33,6 @@ static int copy_if_there(void *cookie, void *local, u64 addr, u64 len, bool to_p
 
 static int fetch(void *cookie, struct sg_fetch *f)
 {
-	(void)cookie;
 	__atomic_add_fetch(&pages.fetches, 1, __ATOMIC_SEQ_CST);
 	if (pages.refusal)
 		return pages.refusal;
@@ -63,7 +58,6 @@ static void come(bool there)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&pages, 0, sizeof(pages));
 	machine_up(&m, 1, 256 * PAGE, 64 * PAGE, 0);
 	user_up(&slow, &m, 0, &slow_key);
@@ -74,35 +68,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
-	if (slow.client)
-		user_down(&slow);
+	user_down(&slow);
 	user_down(&other);
 	machine_down(&m);
 	return 0;
 }
 
-static u32 new_stream(void)
-{
-	struct softgpu_stream_create sc = { .ctx = slow.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
-
-	assert_int_equal(CALL(slow.client, SOFTGPU_STREAM_CREATE, &sc), 0);
-	return sc.stream;
-}
-
-static int sync_stream(u32 stream)
-{
-	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
-
-	return CALL(slow.client, SOFTGPU_STREAM_SYNC, &s);
-}
-
-static int query_stream(u32 stream)
-{
-	struct softgpu_stream s = { .ctx = slow.ctx, .stream = stream };
-
-	return CALL(slow.client, SOFTGPU_STREAM_QUERY, &s);
-}
+FIXTURE(setup, teardown)
 
 /* ---- tests ---- */
 
@@ -119,9 +91,8 @@ static u32 engines_inside(void)
 /* Another process's copies end, and the VRAM of the copy that waits can be moved. */
 static void others_go_on(void)
 {
-	u64 va;
+	u64 va = mem_new(&other, PAGE);
 
-	assert_int_equal(mem_alloc(&other, PAGE, &va), 0);
 	assert_int_equal(copy(&other, 0, va, HOST(memory), 64, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(copy(&other, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(result, memory, 64);
@@ -131,17 +102,16 @@ static void others_go_on(void)
 		sched_yield();
 }
 
-static void waits_alone(void **state)
+CASE(waits_alone)
 {
 	u32 streams[STREAMS];
 	u64 va;
 	int i;
 
-	(void)state;
 	memset(memory, 0x5a, LENGTH);
 	assert_int_equal(mem_alloc(&slow, STREAMS * LENGTH, &va), 0);
 	for (i = 0; i < STREAMS; i++) {
-		streams[i] = new_stream();
+		streams[i] = stream_new(&slow);
 		assert_int_equal(copy(&slow, streams[i], va + (u64)i * LENGTH, HOST(memory), LENGTH, 0), 0);
 	}
 	for (i = 0; i < STREAMS; i++) {
@@ -156,14 +126,14 @@ static void waits_alone(void **state)
 	}
 	come(true);
 	for (i = 0; i < STREAMS; i++) {
-		while (query_stream(streams[i]) == -EAGAIN) {
+		while (stream_query(&slow, streams[i]) == -EAGAIN) {
 			struct sg_fetch *f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
 
 			if (f)
 				assert_true(sg_fetched(f, 0));
 			sched_yield();
 		}
-		assert_int_equal(sync_stream(streams[i]), 0);
+		assert_int_equal(stream_sync(&slow, streams[i]), 0);
 	}
 	memset(memory, 0, LENGTH);
 	assert_int_equal(copy(&slow, 0, HOST(memory), va + (STREAMS - 1) * (u64)LENGTH, LENGTH, SOFTGPU_OP_SYNC), 0);
@@ -172,34 +142,31 @@ static void waits_alone(void **state)
 }
 
 /* What is behind it in the stream waits, and nothing else. */
-static void keeps_the_order(void **state)
+CASE(keeps_the_order)
 {
 	struct sg_fetch *f;
-	u32 first = new_stream(), second = new_stream();
-	u64 va;
+	u32 first = stream_new(&slow), second = stream_new(&slow);
+	u64 va = mem_new(&slow, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	memset(memory, 1, 64);
 	assert_int_equal(copy(&slow, first, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
 	assert_int_equal(fill(&slow, first, va, 32, 2, 0), 0);
 	assert_int_equal(fill(&slow, second, va + 512, 64, 3, SOFTGPU_OP_SYNC), 0);
-	assert_int_equal(query_stream(first), -EAGAIN);
+	assert_int_equal(stream_query(&slow, first), -EAGAIN);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(first), 0);
+	assert_int_equal(stream_sync(&slow, first), 0);
 	assert_int_equal(copy(&slow, 0, HOST(result), va, 64, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(result[0], 2);
 	assert_int_equal(result[63], 1);
 }
 
-static void into_the_process(void **state)
+CASE(into_the_process)
 {
 	struct sg_fetch *f;
 	u64 va;
 
-	(void)state;
 	memset(memory, 0, 64);
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(fill(&slow, 0, va, 64, 7, 0), 0);
@@ -209,19 +176,18 @@ static void into_the_process(void **state)
 	assert_int_equal(f->len, 64);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 	assert_int_equal(memory[63], 7);
 }
 
 /* A word that a stream waits for: the watcher serves all processes. */
-static void words(void **state)
+CASE(words)
 {
 	struct softgpu_value v = { .ctx = slow.ctx, .op = SOFTGPU_VALUE_EQ, .value = 5, .width = 8, .va = HOST(memory) };
 	struct softgpu_stream s = { .ctx = other.ctx };
 	struct softgpu_value theirs = v;
 	struct sg_fetch *f;
 
-	(void)state;
 	*(u64 *)(void *)memory = 0;
 	*(u64 *)(void *)result = 5;
 	theirs.ctx = other.ctx;
@@ -234,9 +200,9 @@ static void words(void **state)
 	assert_int_equal(CALL(other.client, SOFTGPU_STREAM_SYNC, &s), 0);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(query_stream(0), -EAGAIN);
+	assert_int_equal(stream_query(&slow, 0), -EAGAIN);
 	__atomic_store_n((u64 *)(void *)memory, 5, __ATOMIC_SEQ_CST);
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 
 	/* And one that a stream writes. */
 	come(false);
@@ -247,72 +213,63 @@ static void words(void **state)
 	assert_true(f->write);
 	come(true);
 	assert_true(sg_fetched(f, 0));
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&slow, 0), 0);
 	assert_int_equal(*(u64 *)(void *)memory, 9);
 	assert_int_equal(discharge(&slow, HOST(memory)), 0);
 	assert_int_equal(discharge(&other, HOST(result)), 0);
 }
 
-static void cannot_be_fetched(void **state)
+CASE(cannot_be_fetched)
 {
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	assert_true(sg_fetched(until_fetched(), -EFAULT));
-	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(stream_sync(&slow, 0), -EIO);
 }
 
-static void fetches_are_refused(void **state)
+CASE(fetches_are_refused)
 {
 	u32 streams[STREAMS];
 	u64 va;
 	int i;
 
-	(void)state;
 	pages.refusal = -ENOMEM;
 	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	for (i = 0; i < STREAMS; i++)
-		streams[i] = new_stream();
+		streams[i] = stream_new(&slow);
 	for (i = 0; i < STREAMS; i++)
 		copy(&slow, streams[i], va, HOST(memory), 64, 0);
-	assert_int_equal(sync_stream(streams[0]), -EIO);
+	assert_int_equal(stream_sync(&slow, streams[0]), -EIO);
 }
 
 /* It comes, and is gone when an engine looks, each time. */
-static void is_never_there(void **state)
+CASE(is_never_there)
 {
-	struct softgpu_stream s = { .ctx = slow.ctx };
 	struct sg_fetch *f;
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
-	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &s) == -EAGAIN) {
+	while (CALL(slow.client, SOFTGPU_STREAM_QUERY, &(struct softgpu_stream){ .ctx = slow.ctx }) == -EAGAIN) {
 		f = __atomic_exchange_n(&pages.under_way, NULL, __ATOMIC_SEQ_CST);
 		if (f)
 			assert_true(sg_fetched(f, 0));
 		sched_yield();
 	}
-	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(stream_sync(&slow, 0), -EIO);
 	assert_int_equal(pages.fetches, 100);
 }
 
 /* The context, the client and the GPU go at once. */
-static void ends_meanwhile(void **state)
+CASE(ends_meanwhile)
 {
-	struct softgpu_handle h = { .handle = slow.ctx };
 	struct sg_fetch *f, *second;
 	struct softgpu_ctx_create c = { 0 };
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
-	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = slow.ctx })), 0);
 	/* The next context's work waits behind it. */
 	assert_int_equal(CALL(slow.client, SOFTGPU_CTX_CREATE, &c), 0);
 	slow.ctx = c.ctx;
@@ -325,13 +282,11 @@ static void ends_meanwhile(void **state)
 	assert_false(sg_fetched(second, 0));
 }
 
-static void the_gpu_goes(void **state)
+CASE(the_gpu_goes)
 {
 	struct sg_fetch *f;
-	u64 va;
+	u64 va = mem_new(&slow, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&slow, PAGE, &va), 0);
 	assert_int_equal(copy(&slow, 0, va, HOST(memory), 64, 0), 0);
 	f = until_fetched();
 	sg_gpu_remove(m.sg, 0);
@@ -340,13 +295,4 @@ static void the_gpu_goes(void **state)
 	slow.client = NULL;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(waits_alone), T(keeps_the_order), T(into_the_process), T(words), T(cannot_be_fetched), T(fetches_are_refused),
-		T(is_never_there), T(ends_meanwhile), T(the_gpu_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

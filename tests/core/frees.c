@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* frees.c - which work a free waits for, and memory that a stream frees. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 #include "clients/clients.h"
 
 static struct machine m;
@@ -22,7 +17,6 @@ static int setup(void **state)
 {
 	struct softgpu_ctx_create c = { 0 };
 
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	user_up(&far, &m, 1, &key);
@@ -37,12 +31,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	user_down(&far);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static void waits_for_word(struct user *who, u32 stream)
 {
@@ -70,7 +65,6 @@ static void *free_it(void *arg)
 {
 	void *ret = (void *)(intptr_t)mem_free(&u, freed);
 
-	(void)arg;
 	__atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
 	return ret;
 }
@@ -98,13 +92,12 @@ static void waited(pthread_t thread)
 }
 
 /* Each kind of work of another context that uses the memory: it is done, and then the memory goes. */
-static void other_contexts(void **state)
+CASE(other_contexts)
 {
 	struct user *const others[] = { &second, &far };
 	pthread_t thread;
 	u64 host = 0;
 
-	(void)state;
 	for (u32 kind = 0; kind < 9; kind++) {
 		struct user *who = others[kind == 2];
 		struct softgpu_watch watch = { .ctx = second.ctx, .timeout_ms = 1 };
@@ -163,9 +156,8 @@ static void other_contexts(void **state)
 }
 
 /* Work of other contexts that does not use the memory holds up nothing. */
-static void unrelated(void **state)
+CASE(unrelated)
 {
-	(void)state;
 	MUST(!mem_alloc(&u, 2 * PAGE, &freed));
 	waits_for_word(&second, 0);
 	MUST(!fill(&second, 0, idle, PAGE, 1, 0));
@@ -199,20 +191,18 @@ static void other_ends(bool goes)
 		assert_int_equal(sync_ctx(&second), -EIO);
 }
 
-static void other_dies(void **state)
+CASE(other_dies)
 {
-	(void)state;
 	other_ends(false);
 }
 
-static void other_goes(void **state)
+CASE(other_goes)
 {
-	(void)state;
 	other_ends(true);
 }
 
 /* One job of thousands uses the memory: the free waits for it, and for none behind it. */
-static void many_jobs(void **state)
+CASE(many_jobs)
 {
 	struct softgpu_stream_create apart = { .ctx = second.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_host_func func = { .ctx = second.ctx };
@@ -220,14 +210,13 @@ static void many_jobs(void **state)
 	void *ret;
 	int i;
 
-	(void)state;
 	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &apart));
 	func.stream = apart.stream;
 	MUST(!mem_alloc(&u, PAGE, &freed));
 	waits_for_word(&second, apart.stream);
 	for (i = 0; i < 5000; i++)
 		MUST(!fill(&second, apart.stream, i == 3000 ? freed : idle, 8, 1, 0));
-	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which nobody takes until the free is over */
+	MUST(!CALL(u.client, SOFTGPU_HOST_FUNC, &func));	/* which is not taken until the free is over */
 	thread = start_free();
 	usleep(20000);
 	assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST));
@@ -240,7 +229,7 @@ static void many_jobs(void **state)
 }
 
 /* While the free waits, its memory goes with its context, and other memory comes to its place: work on that is none of its business. */
-static void others_come(void **state)
+CASE(others_come)
 {
 	struct softgpu_stream_create apart = { .ctx = second.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_value never = { .ctx = second.ctx, .op = SOFTGPU_VALUE_EQ, .value = 77, .width = 8 };
@@ -248,7 +237,6 @@ static void others_come(void **state)
 	void *ret;
 	u64 came;
 
-	(void)state;
 	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &apart));
 	MUST(!mem_alloc(&u, PAGE, &freed));
 	waits_for_word(&second, 0);
@@ -270,20 +258,18 @@ static int in_callback, may_return;
 
 static void linger(struct tpin *t)
 {
-	(void)t;
 	__atomic_store_n(&in_callback, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&may_return, __ATOMIC_SEQ_CST))
 		sched_yield();
 }
 
 /* A context ends while pins of its memory are being revoked: who asks whose they are finds no context that is gone. */
-static void context_of_pins(void **state)
+CASE(context_of_pins)
 {
 	struct tpin first = { .on_callback = linger }, next = { 0 };
 	struct sg_pin_who who = { .proc_key = &key };
 	pthread_t thread;
 
-	(void)state;
 	who.p2p_token = query(&second, idle).p2p_token;
 	in_callback = may_return = 0;
 	MUST(!mem_alloc(&u, PAGE, &freed));
@@ -316,21 +302,12 @@ static u64 pool_memory(struct user *who, u64 len)
 	return a.va;
 }
 
-static u64 vram_free(void)
-{
-	struct sg_gpu_stats stats;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &stats));
-	return stats.vram_free;
-}
-
 /* Memory of no context is gone for the program at once, and back when the stream has come to it. */
-static void pools(void **state)
+CASE(pools)
 {
-	u64 before = vram_free(), va = pool_memory(&u, PAGE);
+	u64 before = stats_of(&m, 0).vram_free, va = pool_memory(&u, PAGE);
 	struct tpin pin = { 0 };
 
-	(void)state;
 	assert_int_equal(tpin_get(&pin, &u, va, PAGE, false), 0);
 	waits_for_word(&u, 0);
 	assert_int_equal(fill(&u, 0, va, PAGE, 7, 0), 0);
@@ -340,23 +317,22 @@ static void pools(void **state)
 	assert_int_equal(copy(&second, 0, idle, va, PAGE, 0), -EFAULT);
 	assert_int_equal(free_async(&u, 0, va), -EFAULT);
 	assert_int_equal(mem_free(&u, va), -ENOENT);
-	assert_true(before - vram_free() == PAGE);
+	assert_true(before - stats_of(&m, 0).vram_free == PAGE);
 	assert_int_equal(tpin_count(&pin.callbacks), 0);
 	set_word();
 	assert_int_equal(sync_ctx(&u), 0);
 	assert_int_equal(tpin_count(&pin.callbacks), 1);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 	assert_int_equal(tpin_put(&pin, &u, false), -ENOENT);
 }
 
 /* What else a program could do with it. */
-static void hidden(void **state)
+CASE(hidden)
 {
 	struct softgpu_set_attr set = { .attr = SOFTGPU_ATTR_SYNC_MEMOPS, .value = 1 };
 	struct softgpu_value write = { .ctx = u.ctx, .op = SOFTGPU_VALUE_WRITE, .width = 8 };
 	struct softgpu_ipc_export export = { 0 };
 
-	(void)state;
 	set.va = write.va = export.va = pool_memory(&u, PAGE);
 	waits_for_word(&u, 0);
 	assert_int_equal(free_async(&u, 0, set.va), 0);
@@ -371,18 +347,16 @@ static pthread_t revoked_in;
 
 static void note_thread(struct tpin *t)
 {
-	(void)t;
 	revoked_in = pthread_self();
 	/* a client may work on the very stream */
 	MUST(!fill(&u, 0, freed, 8, 1, SOFTGPU_OP_SYNC));
 }
 
 /* Clients are called by threads of the process, not by engines, which others need. */
-static void in_the_process(void **state)
+CASE(in_the_process)
 {
 	struct tpin pin = { .on_callback = note_thread };
 
-	(void)state;
 	for (int busy = 0; busy < 2; busy++) {
 		u64 va = pool_memory(&u, PAGE);
 
@@ -409,12 +383,11 @@ static void *set_soon(void *arg)
 }
 
 /* An allocation that finds no room waits, if it is told to, and if there is something to wait for. */
-static void room(void **state)
+CASE(room)
 {
 	struct softgpu_mem_alloc a = { .length = 48 * PAGE, .flags = SOFTGPU_ALLOC_WAIT };
 	pthread_t thread;
 
-	(void)state;
 	waits_for_word(&second, 0);
 	MUST(!CALL(u.client, SOFTGPU_MEM_ALLOC, &a));
 	assert_int_equal(CALL(u.client, SOFTGPU_MEM_ALLOC, &a), -ENOSPC);
@@ -433,11 +406,10 @@ static void room(void **state)
 }
 
 /* Memory of a context stays what it was until then. */
-static void plain(void **state)
+CASE(plain)
 {
-	u64 before = vram_free(), va;
+	u64 before = stats_of(&m, 0).vram_free, va;
 
-	(void)state;
 	MUST(!mem_alloc(&u, PAGE, &va));
 	waits_for_word(&u, 0);
 	assert_int_equal(free_async(&u, 0, va), 0);
@@ -447,16 +419,15 @@ static void plain(void **state)
 	set_word();
 	assert_int_equal(sync_ctx(&u), 0);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_NONE);
-	assert_true(vram_free() == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 	assert_int_equal(mem_free(&u, va), -ENOENT);
 }
 
 /* It goes with its context before the stream of another one comes to it, and other memory comes to its place: that stays. */
-static void anothers_memory(void **state)
+CASE(anothers_memory)
 {
 	u64 came;
 
-	(void)state;
 	waits_for_word(&u, 0);
 	assert_int_equal(free_async(&u, 0, idle), 0);
 	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = second.ctx }));
@@ -469,34 +440,32 @@ static void anothers_memory(void **state)
 }
 
 /* Also where the stream's context is dead, or goes. */
-static void stream_ends(void **state)
+CASE(stream_ends)
 {
-	u64 before = vram_free(), va;
+	u64 before = stats_of(&m, 0).vram_free, va;
 
-	(void)state;
 	va = pool_memory(&u, PAGE);
 	waits_for_word(&second, 0);
 	assert_int_equal(free_async(&second, 0, va), 0);
 	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = second.ctx }));
-	assert_true(vram_free() == before + PAGE);	/* the second context's memory, too */
+	assert_true(stats_of(&m, 0).vram_free == before + PAGE);	/* the second context's memory, too */
 	va = pool_memory(&u, PAGE);
 	waits_for_word(&far, 0);
 	MUST(!copy(&far, 0, HOST(&key), 64, 8, 0));
 	assert_int_equal(free_async(&far, 0, va), 0);
 	set_word();
 	assert_int_equal(sync_ctx(&far), -EIO);
-	assert_true(vram_free() == before + PAGE);
+	assert_true(stats_of(&m, 0).vram_free == before + PAGE);
 }
 
 /* What was opened in a context is closed by IPC_CLOSE alone; without one, each open by one free. */
-static void imports(void **state)
+CASE(imports)
 {
 	static int exporters_key;
 	struct softgpu_ipc_open in_ctx, without = { 0 };
 	struct softgpu_ipc_export e = { 0 };
 	struct user exporter;
 
-	(void)state;
 	user_up(&exporter, &m, 0, &exporters_key);
 	MUST(!mem_alloc(&exporter, PAGE, &e.va));
 	MUST(!CALL(exporter.client, SOFTGPU_IPC_EXPORT, &e));
@@ -521,11 +490,10 @@ static void imports(void **state)
 	user_down(&exporter);
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	struct softgpu_mem_free_async a = { .ctx = u.ctx, .va = idle, .flags = 1 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE_ASYNC, &a), -EINVAL);
 	assert_int_equal(free_async(&u, u.ctx, idle), -ENOENT);	/* a handle, but no stream */
 	assert_int_equal(free_async(&u, 0, idle + 8), -EFAULT);
@@ -533,13 +501,4 @@ static void refused(void **state)
 	assert_int_equal(free_async(&u, 0, HOST(&word)), -EFAULT);	/* registered host memory */
 }
 
-int main(void)
-{
-#define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(other_contexts), T(unrelated), T(other_dies), T(other_goes), T(many_jobs), T(others_come), T(context_of_pins),
-		T(pools), T(hidden), T(in_the_process), T(room), T(plain), T(anothers_memory), T(stream_ends), T(imports), T(refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* hostfunc.c - functions that streams call on the CPU: in which order they are handed out, and what ends them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "util.h"
+#include "world.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
-static struct machine m;
-static struct user u;
-static int key;
 static u64 word;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	word = 0;
@@ -25,22 +15,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	if (u.client)
-		user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
-static u32 stream_new(u32 flags)
-{
-	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = flags };
-
-	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &s));
-	return s.stream;
-}
+FIXTURE(setup, teardown)
 
 static int func(u32 stream, u64 id)
 {
@@ -61,16 +36,7 @@ static int next(u64 *id, u32 *error)
 
 static int done(u64 id)
 {
-	struct softgpu_host_func a = { .ctx = u.ctx, .id = id };
-
-	return CALL(u.client, SOFTGPU_HOST_FUNC_DONE, &a);
-}
-
-static int ask(u32 call, u32 stream)
-{
-	struct softgpu_stream s = { .size = sizeof(s), .ctx = u.ctx, .stream = stream };
-
-	return sg_call(u.client, _IOC_NR(call), &s, sizeof(s));
+	return CALL(u.client, SOFTGPU_HOST_FUNC_DONE, (&(struct softgpu_host_func){ .ctx = u.ctx, .id = id }));
 }
 
 static void waits_for_word(u32 stream)
@@ -98,29 +64,27 @@ static void comes(u64 want)
 	assert_int_equal(error, 0);
 }
 
-static void in_order(void **state)
+CASE(in_order)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(s, 2), 0);
 	comes(1);
-	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, s), -EAGAIN);
+	assert_int_equal(stream_query(&u, s), -EAGAIN);
 	assert_int_equal(done(2), -ENOENT);	/* not handed out yet */
 	assert_int_equal(done(1), 0);
 	assert_int_equal(done(1), -ENOENT);
 	comes(2);
 	assert_int_equal(done(2), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* A stream that is not that far holds up no other stream's functions. */
-static void streams_apart(void **state)
+CASE(streams_apart)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u), t = stream_new(&u);
 
-	(void)state;
 	waits_for_word(s);
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(t, 2), 0);
@@ -128,18 +92,17 @@ static void streams_apart(void **state)
 	set_word();
 	comes(1);	/* also while the other's runs */
 	assert_int_equal(done(1), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_QUERY, t), -EAGAIN);
+	assert_int_equal(stream_sync(&u, s), 0);
+	assert_int_equal(stream_query(&u, t), -EAGAIN);
 	assert_int_equal(done(2), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, t), 0);
+	assert_int_equal(stream_sync(&u, t), 0);
 }
 
 /* Blocking streams and the default stream wait for one another's functions. */
-static void default_stream(void **state)
+CASE(default_stream)
 {
-	u32 s = stream_new(0);
+	u32 s = stream_blocking(&u);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	assert_int_equal(func(0, 2), 0);
 	assert_int_equal(func(s, 3), 0);
@@ -147,15 +110,14 @@ static void default_stream(void **state)
 		comes(id);
 		assert_int_equal(done(id), 0);
 	}
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, 0), 0);
+	assert_int_equal(stream_sync(&u, 0), 0);
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	struct softgpu_host_func a = { .ctx = u.ctx, .error = 1 };
 	u32 nr[] = { SOFTGPU_HOST_FUNC, SOFTGPU_HOST_FUNC_NEXT, SOFTGPU_HOST_FUNC_DONE };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		a.size = sizeof(a);
 		a.ctx = u.ctx;
@@ -170,12 +132,11 @@ static void refused(void **state)
 }
 
 /* What the caller could not be told is handed out again, before what came after it. */
-static void not_delivered(void **state)
+CASE(not_delivered)
 {
 	struct softgpu_host_func a = { .size = sizeof(a), .ctx = u.ctx };
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u), t = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(t, 2), 0);
@@ -192,12 +153,11 @@ static void not_delivered(void **state)
 }
 
 /* Behind a fault they are handed out as failed, and hold up nothing. */
-static void after_a_fault(void **state)
+CASE(after_a_fault)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u32 s = stream_new(&u), t = stream_new(&u), error;
 	u64 id, va;
 
-	(void)state;
 	assert_int_equal(func(t, 1), 0);
 	comes(1);		/* it runs when the fault comes */
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
@@ -219,9 +179,7 @@ static void after_a_fault(void **state)
 
 static void destroy_ctx(void)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-
-	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &h));
+	MUST(!CALL(u.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = u.ctx }));
 }
 
 static void remove_gpu(void)
@@ -252,12 +210,11 @@ static void ends_while_waiting(void (*ends)(void), int want)
 }
 
 /* With the context go its calls: run, reached, queued; and who waits for one learns it. */
-static void context_ends(void **state)
+CASE(context_ends)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), t = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
+	u32 s = stream_new(&u), t = stream_new(&u), error;
 	u64 id;
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
@@ -270,11 +227,10 @@ static void context_ends(void **state)
 	u.ctx = 0;
 }
 
-static void gpu_goes(void **state)
+CASE(gpu_goes)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
@@ -283,30 +239,24 @@ static void gpu_goes(void **state)
 }
 
 /* A client that closes its file leaves nothing, whatever it was about. */
-static void client_goes(void **state)
+CASE(client_goes)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
-	struct sg_gpu_stats stats;
+	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(func(s, 2), 0);
 	assert_int_equal(func(0, 3), 0);
 	user_down(&u);
-	u.client = NULL;
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &stats), 0);
-	assert_int_equal(stats.objects, 0);
+	assert_int_equal(stats_of(&m, 0).objects, 0);
 }
 
 /* More than a program can run at once are not handed out. */
-static void too_many(void **state)
+CASE(too_many)
 {
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING), error;
-	u64 id, va;
+	u32 s = stream_new(&u), error;
+	u64 id, va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	waits_for_word(s);
 	assert_int_equal(copy(&u, s, va, 64, 8, 0), 0);
 	/* behind a fault no function holds up the next */
@@ -323,29 +273,18 @@ static void too_many(void **state)
 }
 
 /* Strict mode: a function may be what others wait for, so what was held back before it goes. */
-static void strict(void **state)
+CASE(strict)
 {
-	struct sg_chaos chaos = { .strict = true };
-	u32 s = stream_new(SOFTGPU_STREAM_NON_BLOCKING);
+	u32 s = stream_new(&u);
 	u64 va;
 
-	(void)state;
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(fill(&u, s, va, PAGE, 5, 0), 0);
 	assert_int_equal(func(s, 1), 0);
 	comes(1);
 	assert_int_equal(done(1), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
-int main(void)
-{
-#define T(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(in_order), T(streams_apart), T(default_stream), T(refused), T(not_delivered), T(after_a_fault),
-		T(context_ends), T(gpu_goes), T(client_goes), T(too_many), T(strict),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -56,14 +56,6 @@ static void say_where(void)
 	fprintf(stderr, "repeat with: interleave --replay %s %s\n", program, sched_choices());
 }
 
-#define HOLDS(cond)					\
-	do {						\
-		if (!(cond)) {				\
-			say_where();			\
-			MUST(cond);			\
-		}					\
-	} while (0)
-
 static void deadlock(void)
 {
 	fprintf(stderr, "no thread can go on\n");
@@ -82,14 +74,14 @@ static void callback(struct sg_pin *pin)
 {
 	struct client_pin *p = container_of(pin, struct client_pin, t.pin);
 
-	HOLDS(core_is_free());
-	HOLDS(!p->put_returned && !p->t.callbacks && !p->t.unmaps);
+	MUST(core_is_free());
+	MUST(!p->put_returned && !p->t.callbacks && !p->t.unmaps);
 	p->t.callbacks++;
 	p->in_callback = true;
 	sched_yield_here();
 	/* As picoevb does: the lock that is held across dma_map_pages. */
 	sg_mutex_lock(&p->client_lock);
-	HOLDS(sg_pin_put(m.sg, pin, false) == -EDEADLK);
+	MUST(sg_pin_put(m.sg, pin, false) == -EDEADLK);
 	sg_mutex_unlock(&p->client_lock);
 	sched_yield_here();
 	p->in_callback = false;
@@ -99,8 +91,8 @@ static void unmap(struct sg_pin *pin)
 {
 	struct client_pin *p = container_of(pin, struct client_pin, t.pin);
 
-	HOLDS(core_is_free());
-	HOLDS(!p->in_callback && !p->t.unmaps && !p->t.frees);
+	MUST(core_is_free());
+	MUST(!p->in_callback && !p->t.unmaps && !p->t.frees);
 	sched_yield_here();
 	p->t.unmaps++;
 	p->dma = 0;
@@ -110,8 +102,8 @@ static void release(struct sg_pin *pin)
 {
 	struct client_pin *p = container_of(pin, struct client_pin, t.pin);
 
-	HOLDS(core_is_free());
-	HOLDS(p->t.unmaps == 1 && !p->t.frees && !p->dma);
+	MUST(core_is_free());
+	MUST(p->t.unmaps == 1 && !p->t.frees && !p->dma);
 	p->t.frees++;
 }
 
@@ -124,7 +116,7 @@ static int get(struct client_pin *p, bool persistent)
 
 	p->used = true;
 	err = sg_pin_get(m.sg, &p->t.pin, &ops, &who, va, PAGE, persistent);
-	HOLDS(err == 0 || (err == -EINVAL && freed));
+	MUST(err == 0 || (err == -EINVAL && freed));
 	return err;
 }
 
@@ -135,10 +127,10 @@ static void map(struct client_pin *p)
 
 	if (!pin)
 		return;
-	HOLDS(!p->t.unmaps);
+	MUST(!p->t.unmaps);
 	if (sg_pin_live(pin)) {
 		sched_yield_here();
-		HOLDS(!p->t.unmaps);
+		MUST(!p->t.unmaps);
 		p->dma++;
 	}
 	sg_pin_unhold(pin);
@@ -159,11 +151,11 @@ static void put(struct client_pin *p, bool persistent)
 {
 	int err = sg_pin_put(m.sg, &p->t.pin, persistent);
 
-	HOLDS(!p->in_callback);
+	MUST(!p->in_callback);
 	p->put_returned = true;
-	HOLDS(err == 0 || (err == -ENOENT && !persistent));
-	HOLDS(p->t.callbacks == (err ? 1 : 0));
-	HOLDS(p->t.unmaps == 1 && !p->dma);
+	MUST(err == 0 || (err == -ENOENT && !persistent));
+	MUST(p->t.callbacks == (err ? 1 : 0));
+	MUST(p->t.unmaps == 1 && !p->dma);
 }
 
 /* ---- operations ---- */
@@ -199,11 +191,11 @@ static void op_end(char op)
 	switch (op) {
 	case 'f':
 		err = mem_free(&closer, va);
-		HOLDS(err == 0 || err == -ENOENT);
+		MUST(err == 0 || err == -ENOENT);
 		break;
 	case 'd':
 		err = CALL(closer.client, SOFTGPU_CTX_DESTROY, &h);
-		HOLDS(err == 0 || err == -ENOENT);
+		MUST(err == 0 || err == -ENOENT);
 		break;
 	case 'c':
 		/* A file is closed once: its last user is gone by then. */
@@ -223,18 +215,18 @@ static void op_other_memory(void)
 
 	if (mem_alloc(&closer, PAGE, &other))
 		return;
-	/* Nobody's DMA reaches what was just given out. */
+	/* No DMA reaches what was just given out. */
 	for (t = 0; t < MAX_THREADS; t++) {
 		for (i = 0; i < MAX_OPS; i++) {
 			struct client_pin *p = &pins[t][i];
 			struct sg_range *r = sg_range_at(closer.client->proc, other);
 
 			if (p->dma && r)
-				HOLDS(p->t.pin.mem != r->mem);
+				MUST(p->t.pin.mem != r->mem);
 		}
 	}
-	HOLDS(!sg_gpu_stats(m.sg, 0, &st));
-	HOLDS(!mem_free(&closer, other));
+	MUST(!sg_gpu_stats(m.sg, 0, &st));
+	MUST(!mem_free(&closer, other));
 }
 
 static void thread(void *arg)
@@ -276,7 +268,7 @@ static void check_ends(void)
 			struct client_pin *p = &pins[t][i];
 
 			if (p->used)
-				HOLDS(p->t.unmaps == 1 && p->t.frees == 1 && p->t.callbacks <= 1);
+				MUST(p->t.unmaps == 1 && p->t.frees == 1 && p->t.callbacks <= 1);
 		}
 	}
 }
@@ -391,6 +383,7 @@ int main(int argc, char **argv)
 	struct sched_case c = { .body = body, .preemptions = -1 };
 
 	sched_deadlock = deadlock;
+	check_says = say_where;
 	if (argc > 2 && !strcmp(argv[1], "--replay")) {
 		snprintf(program, sizeof(program), "%s", argv[2]);
 		sched_replay(&c, argc > 3 ? argv[3] : "");

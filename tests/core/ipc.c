@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* ipc.c - one process's memory in another: keys, imports, and what each side's end does. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
-#include <string.h>
 
 static struct machine m;
 static struct user a, b;	/* exporter and importer, two processes */
@@ -16,7 +11,6 @@ static int key_a, key_b;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 0, 0);
 	user_up(&a, &m, 0, &key_a);
 	user_up(&b, &m, 0, &key_b);
@@ -25,14 +19,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
-	if (a.client)
-		user_down(&a);
-	if (b.client)
-		user_down(&b);
+	user_down(&a);
+	user_down(&b);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static int export(struct user *u, u64 va, struct softgpu_ipc_export *e)
 {
@@ -61,50 +54,27 @@ static int close_by(struct user *u, u64 va)
 	return CALL(u->client, SOFTGPU_IPC_CLOSE, &c);
 }
 
-static u64 vram_free(u32 gpu)
-{
-	struct sg_gpu_stats st;
-
-	assert_int_equal(sg_gpu_stats(m.sg, gpu, &st), 0);
-	return st.vram_free;
-}
-
-/* A word through one user's eyes. */
-static u32 word(struct user *u, u64 va)
-{
-	u32 w = 0;
-
-	assert_int_equal(copy(u, 0, HOST(&w), va, sizeof(w), SOFTGPU_OP_SYNC), 0);
-	return w;
-}
-
-static void set_word(struct user *u, u64 va, u32 w)
-{
-	assert_int_equal(copy(u, 0, va, HOST(&w), sizeof(w), SOFTGPU_OP_SYNC), 0);
-}
-
-static void both_see_one_memory(void **state)
+CASE(both_see_one_memory)
 {
 	struct softgpu_ipc_export e, again;
 	struct softgpu_query q;
 	u64 va, dummy, got, same;
 
-	(void)state;
 	/* so that the two processes' addresses differ */
 	assert_int_equal(mem_alloc(&b, 3 * PAGE, &dummy), 0);
 	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
-	set_word(&a, va, 11);
-	set_word(&a, va + 3 * PAGE, 14);
+	set_word_at(&a, va, 11);
+	set_word_at(&a, va + 3 * PAGE, 14);
 	assert_int_equal(export(&a, va, &e), 0);
 	/* any address in it stands for the whole, and asking again gives the same */
 	assert_int_equal(export(&a, va + 3 * PAGE + 5, &again), 0);
 	assert_true(again.id == e.id && again.key[0] == e.key[0] && again.key[1] == e.key[1]);
 	assert_int_equal(open_by(&b, &e, &got), 0);
 	assert_true(got != va);
-	assert_int_equal(word(&b, got), 11);
-	assert_int_equal(word(&b, got + 3 * PAGE), 14);
-	set_word(&b, got + PAGE, 22);
-	assert_int_equal(word(&a, va + PAGE), 22);
+	assert_int_equal(word_at(&b, got), 11);
+	assert_int_equal(word_at(&b, got + 3 * PAGE), 14);
+	set_word_at(&b, got + PAGE, 22);
+	assert_int_equal(word_at(&a, va + PAGE), 22);
 
 	q = query(&b, got + 3 * PAGE);
 	assert_int_equal(q.kind, SOFTGPU_KIND_IPC);
@@ -121,14 +91,14 @@ static void both_see_one_memory(void **state)
 	assert_int_equal(close_by(&b, got + PAGE), -ENOENT);
 	assert_int_equal(mem_free(&b, got), -ENOENT);
 	assert_int_equal(close_by(&b, got), 0);
-	assert_int_equal(word(&b, got), 11);
+	assert_int_equal(word_at(&b, got), 11);
 	assert_int_equal(close_by(&b, got), 0);
 	assert_int_equal(query(&b, got).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(close_by(&b, got), -ENOENT);
-	assert_int_equal(word(&a, va), 11);
+	assert_int_equal(word_at(&a, va), 11);
 }
 
-static void who_may_not(void **state)
+CASE(who_may_not)
 {
 	struct softgpu_va_reserve r = { .length = PAGE };
 	struct softgpu_host_register h = { .kind = SOFTGPU_KIND_HOST, .length = PAGE };
@@ -136,15 +106,11 @@ static void who_may_not(void **state)
 	struct softgpu_map map = { .length = PAGE };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_ipc_export e, wrong;
-	struct softgpu_ipc_export flagged = { .flags = 2 };
 	struct softgpu_va va_flagged = { .flags = 2 };
-	u64 va, got, none;
+	u64 va = mem_new(&a, PAGE), got, none;
 	u32 bit;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
-	flagged.va = va;
-	assert_int_equal(CALL(a.client, SOFTGPU_IPC_EXPORT, &flagged), -EINVAL);
+	assert_int_equal(CALL(a.client, SOFTGPU_IPC_EXPORT, (&(struct softgpu_ipc_export){ .flags = 2, .va = va })), -EINVAL);
 	assert_int_equal(export(&a, va + PAGE, &e), -ENOENT);
 	assert_int_equal(export(&a, 0, &e), -ENOENT);
 	assert_int_equal(export(&b, va, &e), -ENOENT);
@@ -189,17 +155,15 @@ static void who_may_not(void **state)
 }
 
 /* Opened in no context: no context's end is the import's. */
-static void in_no_context(void **state)
+CASE(in_no_context)
 {
-	struct softgpu_handle h = { .handle = b.ctx };
 	struct softgpu_ctx_create c = { 0 };
 	struct softgpu_mem_alloc alloc = { .length = PAGE };
 	struct softgpu_ipc_export e;
 	u64 got, same, none, id;
 
-	(void)state;
 	assert_int_equal(CALL(a.client, SOFTGPU_MEM_ALLOC, &alloc), 0);
-	set_word(&a, alloc.va, 7);
+	set_word_at(&a, alloc.va, 7);
 	assert_int_equal(export(&a, alloc.va, &e), 0);
 	assert_int_equal(open_in(&a, 0, &e, &none), -EEXIST);
 	assert_int_equal(open_in(&b, 0, &e, &got), 0);
@@ -208,11 +172,11 @@ static void in_no_context(void **state)
 	assert_int_equal(open_by(&b, &e, &none), -EBUSY);
 	id = query(&b, got).buffer_id;
 	assert_int_equal(query(&b, got).ctx, 0);
-	assert_int_equal(CALL(b.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(b.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = b.ctx })), 0);
 	assert_true(query(&b, got).buffer_id == id);
 	assert_int_equal(CALL(b.client, SOFTGPU_CTX_CREATE, &c), 0);
 	b.ctx = c.ctx;
-	assert_int_equal(word(&b, got), 7);
+	assert_int_equal(word_at(&b, got), 7);
 	assert_int_equal(close_by(&b, got), 0);
 	assert_int_equal(close_by(&b, got), 0);
 	assert_int_equal(close_by(&b, got), -ENOENT);
@@ -220,13 +184,11 @@ static void in_no_context(void **state)
 	assert_true(query(&b, got).buffer_id != id);
 }
 
-static void a_freed_ones_key_is_dead(void **state)
+CASE(a_freed_ones_key_is_dead)
 {
 	struct softgpu_ipc_export e, next;
-	u64 va, va2, got;
+	u64 va = mem_new(&a, PAGE), va2, got;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(mem_free(&a, va), 0);
 	assert_int_equal(open_by(&b, &e, &got), -ENOKEY);
@@ -241,43 +203,38 @@ static void a_freed_ones_key_is_dead(void **state)
 	assert_int_equal(open_by(&b, &next, &got), -ENOKEY);
 }
 
-static void the_importer_keeps_the_memory(void **state)
+CASE(the_importer_keeps_the_memory)
 {
 	struct softgpu_ipc_export e;
-	u64 va, next, got, same, before = vram_free(0);
+	u64 before = stats_of(&m, 0).vram_free, va = mem_new(&a, 4 * PAGE), next, got, same;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
-	set_word(&a, va, 77);
+	set_word_at(&a, va, 77);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&b, &e, &got), 0);
-	assert_true(vram_free(0) == before - 4 * PAGE);
+	assert_true(stats_of(&m, 0).vram_free == before - 4 * PAGE);
 	assert_int_equal(mem_free(&a, va), 0);
-	assert_true(vram_free(0) == before - 4 * PAGE);
+	assert_true(stats_of(&m, 0).vram_free == before - 4 * PAGE);
 	/* the exporter's address is used again; the memory is not */
 	assert_int_equal(mem_alloc(&a, 4 * PAGE, &next), 0);
 	assert_true(next == va);
-	assert_int_equal(word(&a, next), 0);
-	set_word(&a, next, 88);
-	assert_int_equal(word(&b, got), 77);
+	assert_int_equal(word_at(&a, next), 0);
+	set_word_at(&a, next, 88);
+	assert_int_equal(word_at(&b, got), 77);
 	/* open as it is, by this key it is not opened again */
 	assert_int_equal(open_by(&b, &e, &same), -ENOKEY);
 	user_down(&a);
-	assert_int_equal(word(&b, got), 77);
-	assert_true(vram_free(0) == before - 4 * PAGE);
+	assert_int_equal(word_at(&b, got), 77);
+	assert_true(stats_of(&m, 0).vram_free == before - 4 * PAGE);
 	assert_int_equal(close_by(&b, got), 0);
-	assert_true(vram_free(0) == before);
+	assert_true(stats_of(&m, 0).vram_free == before);
 }
 
-static void pins_are_each_sides_own(void **state)
+CASE(pins_are_each_sides_own)
 {
 	static struct tpin exporters, importers, persistent, late;
 	struct softgpu_ipc_export e;
-	struct sg_gpu_stats st;
-	u64 va, got, same;
+	u64 va = mem_new(&a, 4 * PAGE), got, same;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, 4 * PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&b, &e, &got), 0);
 	assert_int_equal(open_by(&b, &e, &same), 0);
@@ -286,8 +243,7 @@ static void pins_are_each_sides_own(void **state)
 	assert_int_equal(tpin_get(&persistent, &b, got, PAGE, true), 0);
 	/* the same pages, the same aperture */
 	assert_true(sg_pin_page(&exporters.pin, 3) == sg_pin_page(&importers.pin, 3));
-	assert_int_equal(sg_gpu_stats(m.sg, 0, &st), 0);
-	assert_true(st.bar1_used == 4 * PAGE);
+	assert_true(stats_of(&m, 0).bar1_used == 4 * PAGE);
 
 	assert_int_equal(mem_free(&a, va), 0);
 	assert_int_equal(tpin_count(&exporters.callbacks), 1);
@@ -302,25 +258,23 @@ static void pins_are_each_sides_own(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
 }
 
-/* Two allocations in one page: two keys, and nobody gets a slot that another process may write to. */
-static void small_ones(void **state)
+/* Two allocations in one page: two keys, and no allocation gets a slot that another process may write to. */
+CASE(small_ones)
 {
 	struct softgpu_ipc_export e1, e2;
-	u64 va1, va2, got1, got2, next;
+	u64 va1 = mem_new(&a, 600), va2, got1, got2, next;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, 600, &va1), 0);
 	assert_int_equal(mem_alloc(&a, 600, &va2), 0);
 	assert_true(va1 / PAGE == va2 / PAGE);
-	set_word(&a, va1, 1);
-	set_word(&a, va2, 2);
+	set_word_at(&a, va1, 1);
+	set_word_at(&a, va2, 2);
 	assert_int_equal(export(&a, va1, &e1), 0);
 	assert_int_equal(export(&a, va2 + 599, &e2), 0);
 	assert_true(e1.id != e2.id);
 	assert_int_equal(open_by(&b, &e1, &got1), 0);
 	assert_int_equal(open_by(&b, &e2, &got2), 0);
-	assert_int_equal(word(&b, got1), 1);
-	assert_int_equal(word(&b, got2), 2);
+	assert_int_equal(word_at(&b, got1), 1);
+	assert_int_equal(word_at(&b, got2), 2);
 	assert_true(query(&b, got2).base == got2 && query(&b, got2).length == 600);
 
 	assert_int_equal(close_by(&b, got2), 0);
@@ -328,27 +282,24 @@ static void small_ones(void **state)
 	assert_int_equal(open_by(&b, &e1, &next), -ENOKEY);
 	assert_int_equal(mem_alloc(&a, 600, &next), 0);
 	assert_true(next != va1);
-	set_word(&b, got1, 3);
-	assert_int_equal(word(&a, next), 0);
+	set_word_at(&b, got1, 3);
+	assert_int_equal(word_at(&a, next), 0);
 	assert_int_equal(mem_free(&a, next), 0);
 	assert_int_equal(close_by(&b, got1), 0);
 	assert_int_equal(mem_alloc(&a, 600, &next), 0);
 	assert_true(next == va1);
 }
 
-static void ends_of_all_kinds(void **state)
+CASE(ends_of_all_kinds)
 {
 	static struct tpin t;
 	struct softgpu_ipc_export e;
-	struct softgpu_handle h = { .handle = b.ctx };
-	u64 va, got;
+	u64 va = mem_new(&a, PAGE), got;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&b, &e, &got), 0);
 	assert_int_equal(tpin_get(&t, &b, got, PAGE, false), 0);
-	assert_int_equal(CALL(b.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(b.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = b.ctx })), 0);
 	assert_int_equal(tpin_count(&t.callbacks), 1);
 	assert_int_equal(query(&b, got).kind, SOFTGPU_KIND_NONE);
 	assert_int_equal(close_by(&b, got), -ENOENT);
@@ -359,26 +310,25 @@ static void ends_of_all_kinds(void **state)
 	assert_int_equal(tpin_get(&t, &b, got, PAGE, false), 0);
 	user_down(&b);
 	assert_int_equal(tpin_count(&t.callbacks), 1);
-	assert_int_equal(word(&a, va), 0);
+	assert_int_equal(word_at(&a, va), 0);
 }
 
 /* From a context on another GPU; and that of the memory is taken out. */
-static void two_gpus(void **state)
+CASE(two_gpus)
 {
 	static struct tpin t;
 	struct softgpu_ipc_export e, other;
 	struct user c;
 	u64 va, mine, got;
 
-	(void)state;
 	user_up(&c, &m, 1, &key_b);
 	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
-	set_word(&a, va, 5);
+	set_word_at(&a, va, 5);
 	assert_int_equal(export(&a, va, &e), 0);
 	assert_int_equal(open_by(&c, &e, &got), 0);
 	assert_int_equal(query(&c, got).gpu, 0);
 	assert_int_equal(query(&c, got).ctx, c.ctx);
-	assert_int_equal(word(&c, got), 5);
+	assert_int_equal(word_at(&c, got), 5);
 	/* that is per GPU: this one's own context may have it, too */
 	assert_int_equal(open_by(&b, &e, &mine), 0);
 	assert_true(mine != got);
@@ -420,13 +370,12 @@ static void *import_over_and_over(void *arg)
 	return NULL;
 }
 
-static void frees_against_opens(void **state)
+CASE(frees_against_opens)
 {
 	struct softgpu_ipc_export e;
 	u64 opened = 0, va, rounds;
 	pthread_t importer;
 
-	(void)state;
 	__atomic_store_n(&stop, false, __ATOMIC_RELEASE);
 	assert_int_equal(pthread_create(&importer, NULL, import_over_and_over, &opened), 0);
 	for (rounds = 0; rounds < 3000; rounds++) {
@@ -447,14 +396,12 @@ static void frees_against_opens(void **state)
 }
 
 /* Every allocation that opening and exporting makes fails once. */
-static void out_of_memory(void **state)
+CASE(out_of_memory)
 {
 	struct softgpu_ipc_export e;
-	u64 va, got, n;
+	u64 va = mem_new(&a, PAGE), got, n;
 	int err;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&a, PAGE, &va), 0);
 	for (n = 1, err = -ENOMEM; err; n++) {
 		sg_fail_alloc(n);
 		err = export(&a, va, &e);
@@ -469,25 +416,7 @@ static void out_of_memory(void **state)
 		assert_true(!err || err == -ENOMEM);
 	}
 	assert_true(n >= 4);
-	assert_int_equal(word(&b, got), 0);
+	assert_int_equal(word_at(&b, got), 0);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(both_see_one_memory),
-		T(who_may_not),
-		T(in_no_context),
-		T(a_freed_ones_key_is_dead),
-		T(the_importer_keeps_the_memory),
-		T(pins_are_each_sides_own),
-		T(small_ones),
-		T(ends_of_all_kinds),
-		T(two_gpus),
-		T(frees_against_opens),
-		T(out_of_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

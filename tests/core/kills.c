@@ -3,16 +3,10 @@
  * kills.c - a process is killed while it waits for its work: each such wait ends, with
  * nothing half done, and what the process had queued is dropped when its file is closed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 
@@ -34,7 +28,6 @@ static int setup(void **state)
 	struct softgpu_ipc_export ex = { 0 };
 	struct softgpu_ipc_open op = { 0 };
 
-	(void)state;
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&exporter, &m, 0, &other_key);
 	user_up(&u, &m, 0, &key);
@@ -57,14 +50,14 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	sg_kill(0);
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&exporter);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static void watch(void)
 {
@@ -86,16 +79,12 @@ static void wait_value(void)
 
 static int ctx_sync(void)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-
-	return CALL(u.client, SOFTGPU_CTX_SYNC, &h);
+	return CALL(u.client, SOFTGPU_CTX_SYNC, &(struct softgpu_handle){ .handle = u.ctx });
 }
 
-static int stream_sync(void)
+static int sync_stream(void)
 {
-	struct softgpu_stream s = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_STREAM_SYNC, &s);
+	return CALL(u.client, SOFTGPU_STREAM_SYNC, &(struct softgpu_stream){ .ctx = u.ctx });
 }
 
 static int event_sync(void)
@@ -127,17 +116,13 @@ static int unregister(void)
 
 static int ipc_close(void)
 {
-	struct softgpu_va a = { .va = import };
-
-	return CALL(u.client, SOFTGPU_IPC_CLOSE, &a);
+	return CALL(u.client, SOFTGPU_IPC_CLOSE, &(struct softgpu_va){ .va = import });
 }
 
 /* A function that no stream has come to. */
 static int host_func_next(void)
 {
-	struct softgpu_host_func f = { .ctx = u.ctx };
-
-	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &f);
+	return CALL(u.client, SOFTGPU_HOST_FUNC_NEXT, &(struct softgpu_host_func){ .ctx = u.ctx });
 }
 
 struct waiter {
@@ -198,17 +183,14 @@ static int killed_in(int (*call)(void))
 
 static void every_wait_ends(void (*hold_up)(void))
 {
-	struct softgpu_event e = { 0 };
 	static int (*const calls[])(void) = {
-		ctx_sync, stream_sync, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
+		ctx_sync, sync_stream, event_sync, copy_sync, fill_sync, free_memory, unregister, ipc_close,
 		host_func_next,
 	};
 	size_t i;
 
 	hold_up();
-	e.ctx = u.ctx;
-	e.event = event;
-	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, (&(struct softgpu_event){ .ctx = u.ctx, .event = event })), 0);
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		assert_int_equal(killed_in(calls[i]), -EINTR);
 	/* What was to be freed is there, can be worked on, and is freed by the next who asks. */
@@ -223,25 +205,22 @@ static void every_wait_ends(void (*hold_up)(void))
 	assert_int_equal(ipc_close(), 0);
 }
 
-static void for_a_watch(void **state)
+CASE(for_a_watch)
 {
-	(void)state;
 	every_wait_ends(watch);
 }
 
-static void for_a_value(void **state)
+CASE(for_a_value)
 {
-	(void)state;
 	every_wait_ends(wait_value);
 }
 
-/* A free that waits for another context's work; then it is as if nobody had called it. */
-static void for_another_context(void **state)
+/* A free that waits for another context's work; then it is as if it had not been called. */
+CASE(for_another_context)
 {
 	struct softgpu_ctx_create second = { 0 };
 	u32 own = u.ctx;
 
-	(void)state;
 	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &second));
 	u.ctx = second.ctx;
 	wait_value();
@@ -255,7 +234,7 @@ static void for_another_context(void **state)
 }
 
 /* What an interrupted free has seen of the other context's streams is not what the next one finds. */
-static void work_comes_between(void **state)
+CASE(work_comes_between)
 {
 	struct softgpu_value v = { .op = SOFTGPU_VALUE_EQ, .va = flag, .value = 0x01010101, .width = 4 };
 	struct softgpu_stream_create s = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
@@ -263,7 +242,6 @@ static void work_comes_between(void **state)
 	struct softgpu_stream sync = { 0 };
 	u32 own = u.ctx;
 
-	(void)state;
 	MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &second));
 	s.ctx = v.ctx = sync.ctx = second.ctx;
 	MUST(!CALL(u.client, SOFTGPU_STREAM_CREATE, &s));
@@ -301,28 +279,14 @@ static void work_is_dropped(void (*hold_up)(void))
 	assert_true(time(NULL) - began < SOON_S);
 }
 
-static void watches_are_dropped(void **state)
+CASE(watches_are_dropped)
 {
-	(void)state;
 	work_is_dropped(watch);
 }
 
-static void values_are_dropped(void **state)
+CASE(values_are_dropped)
 {
-	(void)state;
 	work_is_dropped(wait_value);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(for_a_watch, setup, teardown),
-		cmocka_unit_test_setup_teardown(for_a_value, setup, teardown),
-		cmocka_unit_test_setup_teardown(for_another_context, setup, teardown),
-		cmocka_unit_test_setup_teardown(work_comes_between, setup, teardown),
-		cmocka_unit_test_setup_teardown(watches_are_dropped, setup, teardown),
-		cmocka_unit_test_setup_teardown(values_are_dropped, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

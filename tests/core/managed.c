@@ -1,83 +1,53 @@
 // SPDX-License-Identifier: MIT
 /* managed.c - pins of managed memory: refused, and in strict mode of a copy that misleads. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include "util.h"
+#include "world.h"
 
 #include <pthread.h>
 
 #define LENGTH	(2 * PAGE - 100)
 #define WINDOW	(32 * PAGE)
 
-static struct machine m;
-static struct user u;
-static int key;
 static u8 storage[WINDOW + PAGE];	/* the window */
 static u8 *managed;			/* in it: where the process has it */
 
-static void strict(bool on)
-{
-	sg_chaos_set(m.sg, &(struct sg_chaos){ .strict = on });
-}
-
 static int set_up(void **state)
 {
-	(void)state;
 	machine_up(&m, 1, 16 * PAGE, 16 * PAGE, 0);
 	managed = user_up_in(&u, &m, &key, storage, WINDOW, 4 * PAGE);
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
+FIXTURE(set_up, teardown)
 
 static u8 *bar1(struct tpin *t, u32 page)
 {
 	return m.vram[0] + (sg_pin_page(&t->pin, page) - VRAM_PHYS);
 }
 
-static u64 vram_free(void)
+CASE(refused)
 {
-	struct sg_gpu_stats st = { 0 };
-
-	sg_gpu_stats(m.sg, 0, &st);
-	return st.vram_free;
-}
-
-static void refused(void **state)
-{
-	u64 va = HOST(managed), before = vram_free();
+	u64 va = HOST(managed), before = stats_of(&m, 0).vram_free;
 	static struct tpin t;
 
-	(void)state;
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, true), -EINVAL);
-	assert_int_equal(vram_free(), before);
+	assert_int_equal(stats_of(&m, 0).vram_free, before);
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_MANAGED), 0);
-	/* Other host memory is no one's to pin in any mode. */
+	/* Other host memory cannot be pinned in any mode. */
 	assert_int_equal(discharge(&u, va), 0);
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -EINVAL);
 }
 
 /* What the program writes does not get there, what a device writes does not get back. */
-static void stale_and_lost(void **state)
+CASE(stale_and_lost)
 {
 	u64 va = HOST(managed), vram;
 	static struct tpin t;
 	u8 out[16];
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &vram), 0);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	memset(managed, 0x11, LENGTH);
@@ -106,16 +76,15 @@ static void stale_and_lost(void **state)
 }
 
 /* It is a pin as any other: once, shared pages, revoked with the memory, which is all given back. */
-static void a_pin_like_others(void **state)
+CASE(a_pin_like_others)
 {
-	u64 va = HOST(managed), before = vram_free();
+	u64 va = HOST(managed), before = stats_of(&m, 0).vram_free;
 	static struct tpin t[2], persistent, others;
 	struct sg_gpu_stats st = { 0 };
 	struct user stranger;
 	static int other_key;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
 	assert_int_equal(tpin_get(&t[0], &u, va + PAGE, 2 * PAGE, false), -EINVAL);
 	assert_int_equal(tpin_get(&t[0], &u, va, 2 * PAGE, false), 0);
@@ -132,12 +101,12 @@ static void a_pin_like_others(void **state)
 	assert_int_equal(t[0].callbacks, 1);
 	assert_int_equal(t[1].callbacks, 1);
 	assert_int_equal(sg_pin_put(m.sg, &persistent.pin, true), 0);
-	assert_int_equal(vram_free(), before);
+	assert_int_equal(stats_of(&m, 0).vram_free, before);
 	assert_int_equal(tpin_get(&t[0], &u, va, PAGE, false), -EINVAL);
 }
 
 /* The tokens of its own context open it, those of another do not. */
-static void tokens(void **state)
+CASE(tokens)
 {
 	u64 va = HOST(managed), elsewhere;
 	struct softgpu_query q;
@@ -145,8 +114,7 @@ static void tokens(void **state)
 	static struct tpin t;
 	struct user second;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	user_up(&second, &m, 0, &key);
 	assert_int_equal(mem_alloc(&second, PAGE, &elsewhere), 0);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
@@ -163,15 +131,14 @@ static void tokens(void **state)
 	user_down(&second);
 }
 
-static void no_room(void **state)
+CASE(no_room)
 {
 	u64 va = HOST(managed), all;
 	static struct tpin t;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_MANAGED, va, LENGTH), 0);
-	assert_int_equal(mem_alloc(&u, vram_free() - PAGE, &all), 0);
+	assert_int_equal(mem_alloc(&u, stats_of(&m, 0).vram_free - PAGE, &all), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), -ENOSPC);
 	assert_int_equal(mem_free(&u, all), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
@@ -198,14 +165,13 @@ static void *pins(void *arg)
 }
 
 /* Two make the copy at once, while a third takes the memory away. */
-static void races(void **state)
+CASE(races)
 {
-	u64 va = HOST(managed), before = vram_free();
+	u64 va = HOST(managed), before = stats_of(&m, 0).vram_free;
 	pthread_t threads[2];
 	int i;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	pthread_create(&threads[0], NULL, pins, NULL);
 	pthread_create(&threads[1], NULL, pins, &key);
 	for (i = 0; i < ROUNDS; i++) {
@@ -215,15 +181,7 @@ static void races(void **state)
 	}
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
-	assert_int_equal(vram_free(), before);
+	assert_int_equal(stats_of(&m, 0).vram_free, before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		T(refused), T(stale_and_lost), T(a_pin_like_others), T(tokens), T(no_room), T(races),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

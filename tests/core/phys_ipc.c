@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* phys_ipc.c - mapped memory in other processes: its keys, and what they open for how long. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
-
-#include <string.h>
 
 static struct machine m;
 static struct user a, b;	/* exporter and importer, two processes */
@@ -15,7 +9,6 @@ static int key_a, key_b;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 0, 0);
 	user_up(&a, &m, 0, &key_a);
 	user_up(&b, &m, 0, &key_b);
@@ -24,13 +17,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
-	if (a.client)
-		user_down(&a);
+	user_down(&a);
 	user_down(&b);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static struct softgpu_phys_import exported(struct user *u, u32 handle)
 {
@@ -68,36 +61,21 @@ static u64 mapped(struct user *u, u32 handle)
 	return r.va;
 }
 
-static u32 word(struct user *u, u64 va)
-{
-	u32 w = 0;
-
-	assert_int_equal(copy(u, 0, HOST(&w), va, sizeof(w), SOFTGPU_OP_SYNC), 0);
-	return w;
-}
-
-static void set_word(struct user *u, u64 va, u32 w)
-{
-	assert_int_equal(copy(u, 0, va, HOST(&w), sizeof(w), SOFTGPU_OP_SYNC), 0);
-}
-
 /* The importer sees what the exporter wrote, and keeps it beyond the exporter's end. */
-static void shared(void **state)
+CASE(shared)
 {
 	u32 handle = created(&a);
 	struct softgpu_phys_import i = exported(&a, handle), again = exported(&a, handle), late;
 	u64 mine = mapped(&a, handle), theirs;
 
-	(void)state;
 	assert_memory_equal(i.key, again.key, sizeof(i.key));
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &i), 0);
 	assert_int_equal(i.length, 2 * PAGE);
 	theirs = mapped(&b, i.handle);
-	set_word(&a, mine + PAGE, 4711);
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	set_word_at(&a, mine + PAGE, 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	user_down(&a);
-	a.client = NULL;
-	assert_int_equal(word(&b, theirs + PAGE), 4711);
+	assert_int_equal(word_at(&b, theirs + PAGE), 4711);
 	/* the key lives with the memory */
 	late = again;
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &late), 0);
@@ -110,7 +88,7 @@ static void shared(void **state)
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &again), -ENOKEY);
 }
 
-static void who_may_not(void **state)
+CASE(who_may_not)
 {
 	u32 handle = created(&a);
 	struct softgpu_phys_import i = exported(&a, handle), wrong;
@@ -119,7 +97,6 @@ static void who_may_not(void **state)
 	int key_other;
 	u32 bit;
 
-	(void)state;
 	assert_int_equal(CALL(a.client, SOFTGPU_PHYS_EXPORT, &e), -EINVAL);
 	e.flags = 0;
 	e.reserved = 1;
@@ -155,12 +132,4 @@ static void who_may_not(void **state)
 	assert_int_equal(CALL(b.client, SOFTGPU_PHYS_IMPORT, &i), -ENOKEY);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(shared), T(who_may_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

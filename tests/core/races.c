@@ -23,7 +23,7 @@ static u64 rounds;
 
 /*
  * Addresses that the threads pin, with no lock between them.  Those in the
- * first half are freed by whoever takes them out; the others belong to short
+ * first half are freed by the thread that takes them out; the others belong to short
  * contexts and go stale with them.
  */
 static u64 slots[2 * SLOTS];
@@ -50,8 +50,8 @@ static void callback(struct tpin *t)
 
 static void pin_once(struct apin *a, u64 *state)
 {
-	u64 va = __atomic_load_n(&slots[rnd(state) % (2 * SLOTS)], __ATOMIC_SEQ_CST) & ~(PAGE - 1);
-	bool persistent = rnd(state) % 4 == 0;
+	u64 va = __atomic_load_n(&slots[rnd_u64(state) % (2 * SLOTS)], __ATOMIC_SEQ_CST) & ~(PAGE - 1);
+	bool persistent = rnd_u64(state) % 4 == 0;
 	struct sg_pin *held;
 	int err;
 
@@ -75,7 +75,7 @@ static void pin_once(struct apin *a, u64 *state)
 		MUST(err == -EINVAL || err == -ENOSPC);
 		return;
 	}
-	if (rnd(state) % 2)
+	if (rnd_u64(state) % 2)
 		sched_yield();
 	err = sg_pin_put(m.sg, &a->t.pin, persistent);
 	__atomic_store_n(&a->put_returned, 1, __ATOMIC_SEQ_CST);
@@ -91,10 +91,10 @@ static void pin_once(struct apin *a, u64 *state)
 
 static void use_memory(struct user *u, u64 *state)
 {
-	u64 i = rnd(state) % SLOTS, va, old;
+	u64 i = rnd_u64(state) % SLOTS, va, old;
 	char buf[512] = { 0 };
 
-	int err = mem_alloc(u, rnd(state) % 2 ? 3 * PAGE : 700, &va);
+	int err = mem_alloc(u, rnd_u64(state) % 2 ? 3 * PAGE : 700, &va);
 
 	if (err) {
 		MUST(err == -ENOSPC);
@@ -111,15 +111,15 @@ static void use_memory(struct user *u, u64 *state)
 /* A context of its own, made, used and destroyed while others pin in the same process. */
 static void short_context(u64 *state)
 {
-	u64 va, other = __atomic_load_n(&slots[rnd(state) % SLOTS], __ATOMIC_SEQ_CST);
+	u64 va, other = __atomic_load_n(&slots[rnd_u64(state) % SLOTS], __ATOMIC_SEQ_CST);
 	struct user u;
 
 	user_up(&u, &m, 0, &key);
 	if (!mem_alloc(&u, 2 * PAGE, &va)) {
-		__atomic_store_n(&slots[SLOTS + rnd(state) % SLOTS], va, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&slots[SLOTS + rnd_u64(state) % SLOTS], va, __ATOMIC_SEQ_CST);
 		/*
 		 * From memory that may go away under the copy: then it faults, and nothing else
-		 * happens.  Or somebody has the address anew and writes to it: not to these bytes.
+		 * happens.  Or another thread has the address anew and writes to it: not to these bytes.
 		 */
 		copy(&u, 0, va, other + 640, 32, 0);
 	}
@@ -134,7 +134,7 @@ static void *thread(void *arg)
 	MUST(a);
 	pthread_mutex_init(&a->client_lock, NULL);
 	for (i = 0; i < rounds; i++) {
-		switch (rnd(&state) % 16) {
+		switch (rnd_u64(&state) % 16) {
 		case 0 ... 9: pin_once(a, &state); break;
 		case 10 ... 14: use_memory(&shared, &state); break;
 		default: short_context(&state); break;

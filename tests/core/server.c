@@ -3,15 +3,8 @@
  * server.c - several processes in one context of a GPU, as with MPS: what is
  * common to them, what stays each one's own, and whose end is whose.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define CLIENTS		3
 #define STRANGER	CLIENTS		/* a process with no server */
@@ -25,7 +18,6 @@ static int keys[CLIENTS + 2];
 
 static int no_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
-	(void)cookie, (void)local, (void)addr, (void)len, (void)to_process;
 	return -EFAULT;
 }
 
@@ -33,9 +25,7 @@ static const struct sg_host_ops ops = { .copy = no_copy };
 
 static int set_window(struct sg_client *client, u64 base, u64 length, u32 server)
 {
-	struct softgpu_window w = { .base = base, .length = length, .server = server };
-
-	return CALL(client, SOFTGPU_WINDOW, &w);
+	return CALL(client, SOFTGPU_WINDOW, (&(struct softgpu_window){ .base = base, .length = length, .server = server }));
 }
 
 static int make_ctx(struct user *user)
@@ -49,9 +39,7 @@ static int make_ctx(struct user *user)
 
 static int end_ctx(struct user *user)
 {
-	struct softgpu_handle h = { .handle = user->ctx };
-
-	return CALL(user->client, SOFTGPU_CTX_DESTROY, &h);
+	return CALL(user->client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = user->ctx });
 }
 
 static void open_file(struct user *user, struct sg *sg, u32 gpu, int key)
@@ -73,7 +61,6 @@ static int setup(void **state)
 {
 	int i;
 
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	for (i = 0; i <= STRANGER; i++)
 		process_up(&u[i], i);
@@ -84,14 +71,13 @@ static int teardown(void **state)
 {
 	int i;
 
-	(void)state;
-	for (i = 0; i <= STRANGER; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i <= STRANGER; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static int pin_by(struct tpin *t, int process, const struct softgpu_query *tokens, u64 va)
 {
@@ -111,14 +97,13 @@ static bool same_tokens(const struct softgpu_query *a, const struct softgpu_quer
 }
 
 /* One pair of tokens for all clients' memory; without them each pins its own. */
-static void one_context(void **state)
+CASE(one_context)
 {
 	struct softgpu_query q[CLIENTS + 1];
 	static struct tpin t;
 	u64 va[CLIENTS + 1], own;
 	int i, j;
 
-	(void)state;
 	for (i = 0; i <= STRANGER; i++) {
 		assert_int_equal(mem_alloc(&u[i], 2 * PAGE, &va[i]), 0);
 		q[i] = query(&u[i], va[i]);
@@ -129,7 +114,7 @@ static void one_context(void **state)
 			assert_int_equal(pin_by(&t, i, NULL, va[j]), i == j ? 0 : -EINVAL);
 			if (i == j)
 				assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
-			/* by the tokens, each anybody's: also who is no client at all */
+			/* by the tokens any process pins it, also one that is no client */
 			assert_int_equal(pin_by(&t, j == 0 ? STRANGER : i, &q[i], va[j] + PAGE), 0);
 			assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 			/* an address that another client has is nothing to this one's calls */
@@ -150,13 +135,12 @@ static void one_context(void **state)
 }
 
 /* Several contexts of one client are one with the others', too; those on another GPU are not. */
-static void contexts_of_a_client(void **state)
+CASE(contexts_of_a_client)
 {
 	struct user more = u[0], there = { 0 }, there_too = { 0 };
 	struct softgpu_query first, second, far, far_too;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(make_ctx(&more), 0);
 	assert_int_equal(mem_alloc(&u[0], PAGE, &va), 0);
 	first = query(&u[0], va);
@@ -181,7 +165,7 @@ static void contexts_of_a_client(void **state)
 }
 
 /* All clients are in one address space; other servers, and processes with none, have theirs. */
-static void windows_apart(void **state)
+CASE(windows_apart)
 {
 	static const struct { u64 base, length; int err; } tries[] = {
 		{ WINDOW_BASE, LENGTH, -EEXIST },
@@ -196,7 +180,6 @@ static void windows_apart(void **state)
 	struct user one = { 0 };
 	size_t i;
 
-	(void)state;
 	open_file(&one, m.sg, 0, CLIENTS + 1);
 	assert_int_equal(CALL(one.client, SOFTGPU_WINDOW, &w), -EINVAL);
 	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
@@ -215,13 +198,12 @@ static void windows_apart(void **state)
 }
 
 /* A server is its user's: another's with the same number is another. */
-static void another_user(void **state)
+CASE(another_user)
 {
 	struct user one = { 0 };
 	struct softgpu_query mine, theirs;
 	u64 va;
 
-	(void)state;
 	open_file(&one, m.sg, 0, CLIENTS + 1);
 	sg_client_set_user(one.client, 1000);
 	assert_int_equal(set_window(one.client, WINDOW_BASE, LENGTH, SERVER), 0);
@@ -235,13 +217,12 @@ static void another_user(void **state)
 }
 
 /* Who does not know of servers gives a shorter struct, and nothing is written behind it. */
-static void an_older_caller(void **state)
+CASE(an_older_caller)
 {
 	struct { struct softgpu_window w; u64 behind; } a;
 	const u32 size = offsetof(struct softgpu_window, server);
 	struct user one = { 0 };
 
-	(void)state;
 	open_file(&one, m.sg, 0, CLIENTS + 1);
 	memset(&a, 0xee, sizeof(a));
 	a.w = (struct softgpu_window){ .size = size, .base = WINDOW_BASE, .length = LENGTH, .server = 0xeeeeeeee,
@@ -254,14 +235,13 @@ static void an_older_caller(void **state)
 }
 
 /* One's end takes its own memory and pins; the tokens live as long as any client's context. */
-static void ends(void **state)
+CASE(ends)
 {
 	static struct tpin own[CLIENTS], t;
 	struct softgpu_query q, again;
 	u64 va[CLIENTS];
 	int i;
 
-	(void)state;
 	for (i = 0; i < CLIENTS; i++) {
 		assert_int_equal(mem_alloc(&u[i], PAGE, &va[i]), 0);
 		assert_int_equal(pin_by(&own[i], i, NULL, va[i]), 0);
@@ -293,8 +273,8 @@ static void ends(void **state)
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-/* A fault of one is the end of all, work that waits included, and of nobody else. */
-static void a_fault(void **state)
+/* A fault of one is the end of all, work that waits included, and of no other process. */
+CASE(a_fault)
 {
 	struct softgpu_handle sync = { .handle = u[1].ctx };
 	struct softgpu_watch watch = { .ctx = u[1].ctx, .expected = 1, .timeout_ms = 60000 };
@@ -302,7 +282,6 @@ static void a_fault(void **state)
 	struct user late = { 0 };
 	u64 va[CLIENTS], dummy;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u[0], PAGE, &va[0]), 0);
 	assert_int_equal(mem_alloc(&u[1], PAGE, &va[1]), 0);
 	assert_int_equal(pin_by(&own, 1, NULL, va[1]), 0);
@@ -332,12 +311,11 @@ static void a_fault(void **state)
 
 static u64 phys(void *priv, u64 offset)
 {
-	(void)priv;
 	return VRAM_PHYS + offset;
 }
 
 /* Where one context is allowed, that may be a server's. */
-static void exclusive(void **state)
+CASE_WITH(exclusive, NULL, NULL)
 {
 	struct sg_gpu_desc desc = { .name = "test GPU", .vram_size = 4 * PAGE, .engines = 1, .phys = phys,
 				    .compute_mode = SOFTGPU_COMPUTE_EXCLUSIVE, .vram = malloc(4 * PAGE) };
@@ -345,7 +323,6 @@ static void exclusive(void **state)
 	struct sg *sg;
 	u32 gpu;
 
-	(void)state;
 	assert_non_null(desc.vram);
 	assert_int_equal(sg_create(&sg), 0);
 	assert_int_equal(sg_gpu_add(sg, &desc, &gpu), 0);
@@ -374,19 +351,4 @@ static void exclusive(void **state)
 	free(desc.vram);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(one_context),
-		T(contexts_of_a_client),
-		T(windows_apart),
-		T(another_user),
-		T(an_older_caller),
-		T(ends),
-		T(a_fault),
-		cmocka_unit_test(exclusive),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -77,7 +77,7 @@ static inline void sg_cond_wait(struct sg_cond *c, struct sg_mutex *m)
 	sched_cond_wait(c, m);
 }
 
-/* Nobody is killed here. */
+/* No thread is killed here. */
 static inline int sg_cond_wait_killable(struct sg_cond *c, struct sg_mutex *m)
 {
 	sched_cond_wait(c, m);

@@ -3,15 +3,8 @@
  * sharing.c - several processes on one GPU: compute modes, who may pin whose
  * memory, and tokens as keys: none is guessed, and a near miss looks like any other.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define PROCESSES	4
 #define GUESSES		1000000
@@ -24,7 +17,6 @@ static int setup(void **state)
 {
 	int i;
 
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	for (i = 0; i < PROCESSES; i++)
 		user_up(&u[i], &m, 0, &keys[i]);
@@ -35,41 +27,36 @@ static int teardown(void **state)
 {
 	int i;
 
-	(void)state;
-	for (i = 0; i < PROCESSES; i++) {
-		if (u[i].client)
-			user_down(&u[i]);
-	}
+	for (i = 0; i < PROCESSES; i++)
+		user_down(&u[i]);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 /* ---- compute modes ---- */
 
 static u64 phys(void *priv, u64 offset)
 {
-	(void)priv;
 	return VRAM_PHYS + offset;
 }
 
 static int no_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
-	(void)cookie, (void)local, (void)addr, (void)len, (void)to_process;
 	return -EFAULT;
 }
 
-static void compute_modes(void **state)
+CASE_WITH(compute_modes, NULL, NULL)
 {
 	static const struct sg_host_ops ops = { .copy = no_copy };
 	struct sg_gpu_desc desc = { .name = "test GPU", .vram_size = 4 * PAGE, .engines = 1, .phys = phys };
 	struct softgpu_ctx_create c = { 0 }, further = { 0 };
 	struct sg_client *one, *two;
 	struct softgpu_info info;
-	struct softgpu_handle h;
 	struct sg *sg;
 	u32 mode, gpu;
 
-	(void)state;
 	desc.vram = malloc(4 * PAGE);
 	assert_int_equal(sg_create(&sg), 0);
 	for (mode = 0; mode < 5; mode++) {
@@ -91,8 +78,7 @@ static void compute_modes(void **state)
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), -EBUSY);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &further), -EBUSY);
-			h.handle = c.ctx;
-			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, &h), 0);
+			assert_int_equal(CALL(one, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = c.ctx })), 0);
 			assert_int_equal(CALL(two, SOFTGPU_CTX_CREATE, &further), 0);
 			assert_int_equal(CALL(one, SOFTGPU_CTX_CREATE, &c), -EBUSY);
 			break;
@@ -121,15 +107,14 @@ static int pin_as(struct tpin *t, const struct sg_pin_who *who, u64 va)
 	return sg_pin_get(m.sg, &t->pin, &tpin_ops, who, va, PAGE, false);
 }
 
-/* Each pins its own and, by tokens, everybody's; by its own right nobody else's. */
-static void each_its_own(void **state)
+/* Each pins its own and, by tokens, all others'; by its own right no other's. */
+CASE(each_its_own)
 {
 	static struct tpin own[PROCESSES], by_token[PROCESSES];
 	struct softgpu_query q[PROCESSES];
 	u64 va[PROCESSES];
 	int i, j;
 
-	(void)state;
 	for (i = 0; i < PROCESSES; i++) {
 		/* so that no two have anything at the same address */
 		struct softgpu_va_reserve gap = { .length = 8 * PAGE * (i + 1) };
@@ -172,7 +157,7 @@ static void each_its_own(void **state)
 }
 
 /* VMM memory belongs to no context: its tokens are 0, with which its process alone pins. */
-static void vmm_has_no_tokens(void **state)
+CASE(vmm_has_no_tokens)
 {
 	struct softgpu_va_reserve r = { .length = PAGE };
 	struct softgpu_phys_create p = { .length = PAGE };
@@ -182,7 +167,6 @@ static void vmm_has_no_tokens(void **state)
 	static struct tpin t;
 	u64 va;
 
-	(void)state;
 	assert_int_equal(CALL(u[0].client, SOFTGPU_VA_RESERVE, &r), 0);
 	assert_int_equal(CALL(u[0].client, SOFTGPU_PHYS_CREATE, &p), 0);
 	map.va = r.va;
@@ -206,7 +190,7 @@ static void vmm_has_no_tokens(void **state)
  * The document's example: an address is freed on one GPU and given out again on
  * another.  The old tokens do not reach what stands there now.
  */
-static void an_address_moves_to_another_gpu(void **state)
+CASE(an_address_moves_to_another_gpu)
 {
 	struct softgpu_query q0, q1;
 	struct sg_pin_who old, new;
@@ -214,7 +198,6 @@ static void an_address_moves_to_another_gpu(void **state)
 	struct user other;
 	u64 va0, va1;
 
-	(void)state;
 	user_up(&other, &m, 1, &keys[0]);
 	assert_int_equal(mem_alloc(&u[0], 2 * PAGE, &va0), 0);
 	q0 = query(&u[0], va0);
@@ -248,7 +231,7 @@ static const char *const guess_names[KINDS] = {
 static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query *right,
 				    const struct softgpu_query *other, u64 *seed)
 {
-	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd(seed) | 1, .va_space_token = (u32)rnd(seed) | 1 };
+	struct sg_pin_who who = { .proc_key = &keys[PROCESSES], .p2p_token = rnd_u64(seed) | 1, .va_space_token = (u32)rnd_u64(seed) | 1 };
 	u64 bit;
 
 	switch (kind) {
@@ -263,7 +246,7 @@ static struct sg_pin_who make_guess(enum guess kind, const struct softgpu_query 
 	case ONE_BIT:
 		who.p2p_token = right->p2p_token;
 		who.va_space_token = right->va_space_token;
-		bit = rnd(seed) % 96;
+		bit = rnd_u64(seed) % 96;
 		if (bit < 64)
 			who.p2p_token ^= 1ULL << bit;
 		else
@@ -290,7 +273,7 @@ static int by_value(const void *a, const void *b)
  * A million, each kind in turn, so that what else the machine does falls on all
  * alike.  The errno is checked; times are only shown.
  */
-static void a_million_guesses(void **state)
+CASE(a_million_guesses)
 {
 	static u64 times[KINDS][GUESSES / KINDS];
 	struct softgpu_query right, other;
@@ -298,7 +281,6 @@ static void a_million_guesses(void **state)
 	u32 accepted = 0;
 	enum guess kind;
 
-	(void)state;
 	test_seed = seed;
 	assert_int_equal(mem_alloc(&u[2], PAGE, &va), 0);
 	assert_int_equal(mem_alloc(&u[3], PAGE, &dummy), 0);
@@ -337,16 +319,4 @@ static void a_million_guesses(void **state)
 	print_message("  the medians lie %llu ns apart\n", (unsigned long long)(highest - lowest));
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(compute_modes),
-		T(each_its_own),
-		T(vmm_has_no_tokens),
-		T(an_address_moves_to_another_gpu),
-		T(a_million_guesses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

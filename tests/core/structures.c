@@ -66,18 +66,18 @@ static void check_tree(const struct sg_node *n, u64 *sum)
 
 static void take(struct sg_space *space, u32 slot, u64 *state)
 {
-	u64 len = 1 + rnd(state) % 24, align = 1ULL << rnd(state) % 4, i, want;
+	u64 len = 1 + rnd_u64(state) % 24, align = 1ULL << rnd_u64(state) % 4, i, want;
 	struct sg_extent *e = NULL;
 	int err;
 
-	switch (rnd(state) % 3) {
+	switch (rnd_u64(state) % 3) {
 	case 0:
 		want = naive_first_fit(len, align);
 		err = sg_space_take(space, len, align, &e);
 		MUST(err == (want == UNITS ? -ENOSPC : 0));
 		break;
 	case 1:
-		want = rnd(state) % UNITS;
+		want = rnd_u64(state) % UNITS;
 		for (i = want; i < want + len && i < UNITS && !owner[i]; i++)
 			;
 		err = sg_space_take_at(space, want, len, &e);
@@ -124,14 +124,14 @@ static void hash_steps(u64 steps, u64 *state)
 	MUST(!sg_hash_init(&hash));
 	for (s = 0; s < steps; s++) {
 		/* More and fewer in turn. */
-		bool add = rnd(state) % 8 < (s / 5000 % 2 ? 2 : 6);
+		bool add = rnd_u64(state) % 8 < (s / 5000 % 2 ? 2 : 6);
 
-		i = (u32)(rnd(state) % KEYS);
+		i = (u32)(rnd_u64(state) % KEYS);
 		nodes[i].key = (u64)(unsigned long)&nodes[i];
 		MUST((sg_hash_find(&hash, nodes[i].key) == &nodes[i]) == in[i]);
 		if (in[i] == add)
 			continue;
-		sg_fail_alloc(rnd(state) % 4 == 0);
+		sg_fail_alloc(rnd_u64(state) % 4 == 0);
 		if (add)
 			sg_hash_add(&hash, &nodes[i]);
 		else
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	state = test_seed;
 	MUST(!sg_space_init(&space, 0, UNITS));
 	for (test_step = 0; test_step < steps; test_step++) {
-		u32 slot = (u32)(rnd(&state) % 200);
+		u32 slot = (u32)(rnd_u64(&state) % 200);
 
 		if (held[slot])
 			give(&space, slot);

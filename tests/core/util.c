@@ -7,11 +7,14 @@
 
 u64 test_seed, test_step;
 
-void must_failed(const char *file, int line, const char *what)
+static void say_step(void)
 {
-	fprintf(stderr, "%s:%d: does not hold: %s (seed %llu, step %llu)\n", file, line, what,
-		test_seed, test_step);
-	abort();
+	printf("\tseed %llu, step %llu\n", test_seed, test_step);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	check_says = say_step;
 }
 
 static u64 phys(void *priv, u64 offset)
@@ -148,7 +151,8 @@ u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, 
 
 void user_down(struct user *u)
 {
-	sg_client_close(u->client);
+	if (u->client)
+		sg_client_close(u->client);
 	u->client = NULL;
 }
 
@@ -166,6 +170,54 @@ int mem_free(struct user *u, u64 va)
 	struct softgpu_va a = { .va = va };
 
 	return CALL(u->client, SOFTGPU_MEM_FREE, &a);
+}
+
+u64 mem_new(struct user *u, u64 len)
+{
+	u64 va;
+
+	MUST(!mem_alloc(u, len, &va));
+	return va;
+}
+
+static u32 stream_of(struct user *u, u32 flags)
+{
+	struct softgpu_stream_create s = { .ctx = u->ctx, .flags = flags };
+
+	MUST(!CALL(u->client, SOFTGPU_STREAM_CREATE, &s));
+	return s.stream;
+}
+
+u32 stream_new(struct user *u)
+{
+	return stream_of(u, SOFTGPU_STREAM_NON_BLOCKING);
+}
+
+u32 stream_blocking(struct user *u)
+{
+	return stream_of(u, 0);
+}
+
+int stream_sync(struct user *u, u32 stream)
+{
+	struct softgpu_stream s = { .ctx = u->ctx, .stream = stream };
+
+	return CALL(u->client, SOFTGPU_STREAM_SYNC, &s);
+}
+
+int stream_query(struct user *u, u32 stream)
+{
+	struct softgpu_stream s = { .ctx = u->ctx, .stream = stream };
+
+	return CALL(u->client, SOFTGPU_STREAM_QUERY, &s);
+}
+
+struct sg_gpu_stats stats_of(struct machine *m, u32 gpu)
+{
+	struct sg_gpu_stats st = { 0 };
+
+	MUST(!sg_gpu_stats(m->sg, gpu, &st));
+	return st;
 }
 
 struct softgpu_query query(struct user *u, u64 va)
@@ -192,6 +244,19 @@ int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags)
 	return CALL(u->client, SOFTGPU_FILL, &f);
 }
 
+u32 word_at(struct user *u, u64 va)
+{
+	u32 word = 0;
+
+	MUST(!copy(u, 0, HOST(&word), va, sizeof(word), SOFTGPU_OP_SYNC));
+	return word;
+}
+
+void set_word_at(struct user *u, u64 va, u32 word)
+{
+	MUST(!copy(u, 0, va, HOST(&word), sizeof(word), SOFTGPU_OP_SYNC));
+}
+
 int enlist(struct user *u, u32 kind, u64 va, u64 len)
 {
 	struct softgpu_host_register h = { .ctx = u->ctx, .kind = kind, .va = va, .length = len };
@@ -206,14 +271,12 @@ int discharge(struct user *u, u64 va)
 	return CALL(u->client, SOFTGPU_HOST_UNREGISTER, &a);
 }
 
-u64 rnd(u64 *state)
+u64 rnd_u64(u64 *state)
 {
-	/* splitmix64 */
-	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+	uint64_t s = *state, number = rnd(&s);
 
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
+	*state = s;
+	return number;
 }
 
 static void on_callback(struct sg_pin *pin)

@@ -3,6 +3,7 @@
 #ifndef CORE_TEST_UTIL_H
 #define CORE_TEST_UTIL_H
 
+#include "../check.h"
 #include "sg.h"
 #include "softgpu_uapi.h"
 
@@ -12,14 +13,7 @@
 #define VRAM_PHYS	0xe0000000ULL	/* where the tests' GPU 0 pretends its BAR is */
 #define MAX_TEST_GPUS	4
 
-/* Ends the program with a message when something that must hold does not. */
-#define MUST(cond)								\
-	do {									\
-		if (!(cond))							\
-			must_failed(__FILE__, __LINE__, #cond);			\
-	} while (0)
-void must_failed(const char *file, int line, const char *what) __attribute__((noreturn));
-/* Said with a failure: seed and step of a random run. */
+/* Printed with each failure: seed and step of a random run. */
 extern u64 test_seed, test_step;
 
 struct machine {
@@ -54,26 +48,44 @@ void user_up_at(struct user *u, struct machine *m, u32 gpu, const void *key, u64
  * storage has length and a page more.  As much as is reserved in it is at what is returned.
  */
 u8 *user_up_in(struct user *u, struct machine *m, const void *key, u8 *storage, u64 length, u64 reserved);
+/* Unless it is down. */
 void user_down(struct user *u);
 /* Copies to and from this process; an address in the zero page faults, as it does for real. */
 extern const struct sg_host_ops user_host_ops;
 
 /* The calls, with the struct's size filled in; they return what sg_call() does. */
-#define CALL(client, name, arg) \
-	((arg)->size = sizeof(*(arg)), sg_call(client, _IOC_NR(name), arg, sizeof(*(arg))))
+#define CALL(client, name, arg) ({						\
+	__typeof__(arg) arg_ = (arg);						\
+	arg_->size = sizeof(*arg_);						\
+	sg_call(client, _IOC_NR(name), arg_, sizeof(*arg_));			\
+})
 
 int mem_alloc(struct user *u, u64 len, u64 *va);
 int mem_free(struct user *u, u64 va);
+/* Or the program ends. */
+u64 mem_new(struct user *u, u64 len);
+/* One that does not wait for the default stream, and one that does. */
+u32 stream_new(struct user *u);
+u32 stream_blocking(struct user *u);
 struct softgpu_query query(struct user *u, u64 va);
 int copy(struct user *u, u32 stream, u64 dst, u64 src, u64 len, u32 flags);
 /* Bytes. */
 int fill(struct user *u, u32 stream, u64 dst, u64 len, u32 value, u32 flags);
+int stream_sync(struct user *u, u32 stream);
+int stream_query(struct user *u, u32 stream);
+/* A word as this user sees it. */
+u32 word_at(struct user *u, u64 va);
+void set_word_at(struct user *u, u64 va, u32 word);
 /* Makes host memory, of a kind that is the host's, known to the context; and unknown again. */
 int enlist(struct user *u, u32 kind, u64 va, u64 len);
 int discharge(struct user *u, u64 va);
 #define HOST(p) ((u64)(uintptr_t)(p))
 
-u64 rnd(u64 *state);
+struct sg_gpu_stats stats_of(struct machine *m, u32 gpu);
+#define CHAOS(m, ...) sg_chaos_set((m)->sg, &(struct sg_chaos){ __VA_ARGS__ })
+
+/* rnd() for this type of number. */
+u64 rnd_u64(u64 *state);
 
 /* A pin that counts what happens to it. */
 struct tpin {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* values.c - words that streams write and wait for: what is refused, what ends a wait, strict mode. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
@@ -19,7 +15,6 @@ static u64 host[64];
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	user_up(&other, &m, 1, &key);
@@ -32,12 +27,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	user_down(&u);
 	user_down(&other);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static int value_on(struct user *who, u32 stream, u32 op, u64 va, u64 value, u32 width)
 {
@@ -51,22 +47,7 @@ static int value(u32 op, u64 va, u64 word, u32 width)
 	return value_on(&u, 0, op, va, word, width);
 }
 
-static u32 stream_new(struct user *who)
-{
-	struct softgpu_stream_create s = { .ctx = who->ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
-
-	MUST(!CALL(who->client, SOFTGPU_STREAM_CREATE, &s));
-	return s.stream;
-}
-
-static int ask(u32 call, struct user *who, u32 stream)
-{
-	struct softgpu_stream s = { .size = sizeof(s), .ctx = who->ctx, .stream = stream };
-
-	return sg_call(who->client, _IOC_NR(call), &s, sizeof(s));
-}
-
-static u64 word_at(u64 va)
+static u64 u64_at(u64 va)
 {
 	u64 word = ~0ull;
 
@@ -74,11 +55,10 @@ static u64 word_at(u64 va)
 	return word;
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	u64 far, managed = HOST(&host[32]);
 
-	(void)state;
 	assert_int_equal(value(SOFTGPU_VALUE_NOR + 1, flag, 0, 8), -EINVAL);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, flag, 0, 2), -EINVAL);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, flag, 0, 0), -EINVAL);
@@ -95,25 +75,24 @@ static void refused(void **state)
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, HOST(host), 12), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), -EFAULT);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 4), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), 0);
+	assert_int_equal(stream_sync(&u, 0), 0);
 	assert_true(host[1] == 1);
 }
 
 /* Two contexts on two GPUs by turns, on one word of the host. */
-static void turns(void **state)
+CASE(turns)
 {
 	u32 a = stream_new(&u), b = stream_new(&other);
 	u64 i;
 
-	(void)state;
 	for (i = 1; i < 100; i += 2) {
 		MUST(!value_on(&u, a, SOFTGPU_VALUE_WRITE, HOST(host), i, 8));
 		MUST(!value_on(&u, a, SOFTGPU_VALUE_GEQ, HOST(host), i + 1, 8));
 		MUST(!value_on(&other, b, SOFTGPU_VALUE_EQ, HOST(host), i, 8));
 		MUST(!value_on(&other, b, SOFTGPU_VALUE_WRITE, HOST(host), i + 1, 8));
 	}
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, b), 0);
+	assert_int_equal(stream_sync(&u, a), 0);
+	assert_int_equal(stream_sync(&other, b), 0);
 	assert_true(host[0] == 100);
 }
 
@@ -122,31 +101,28 @@ static void until_it_waits(u32 stream)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		assert_int_equal(ask(SOFTGPU_STREAM_QUERY, &u, stream), -EAGAIN);
+		assert_int_equal(stream_query(&u, stream), -EAGAIN);
 		sched_yield();
 	}
 }
 
-/* A context goes while its streams wait, at the front and behind: nobody hangs, and nothing of it is done. */
-static void context_goes(void **state)
+/* A context goes while its streams wait, at the front and behind: no thread hangs, and nothing of it is done. */
+CASE(context_goes)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, HOST(&host[1]), 7, 8), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_AND, flag, 1, 4), 0);
 	until_it_waits(s);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_true(!host[1]);
 }
 
-static void client_goes(void **state)
+CASE(client_goes)
 {
 	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_NOR, HOST(host), ~0ull, 8), 0);
 	until_it_waits(s);
@@ -154,13 +130,12 @@ static void client_goes(void **state)
 	user_up(&u, &m, 0, &key);
 }
 
-static void gpu_goes(void **state)
+CASE(gpu_goes)
 {
-	(void)state;
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	until_it_waits(0);
 	sg_gpu_remove(m.sg, 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -ENODEV);
+	assert_int_equal(stream_sync(&u, 0), -ENODEV);
 }
 
 static int watch(u32 stream, u64 va, u64 result)
@@ -172,7 +147,6 @@ static int watch(u32 stream, u64 va, u64 result)
 
 static void *discharge_it(void *arg)
 {
-	(void)arg;
 	return (void *)(intptr_t)discharge(&u, HOST(host));
 }
 
@@ -195,7 +169,6 @@ static u64 freed;
 
 static void *free_it(void *arg)
 {
-	(void)arg;
 	return (void *)(intptr_t)mem_free(&u, freed);
 }
 
@@ -203,13 +176,12 @@ static void *free_it(void *arg)
  * A free waits for what is queued.  What comes meanwhile is refused, as after the free: it would find the memory gone, and
  * the context would be dead.
  */
-static void memory_goes(void **state)
+CASE(memory_goes)
 {
 	u32 waiting = stream_new(&u), s = stream_new(&u);
 	pthread_t thread;
 	void *ret;
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &freed), 0);
 	assert_int_equal(value_on(&u, waiting, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	assert_int_equal(pthread_create(&thread, NULL, free_it, NULL), 0);
@@ -224,18 +196,17 @@ static void memory_goes(void **state)
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
+	assert_int_equal(stream_sync(&u, waiting), 0);
 }
 
 /* A write to it may be what the free waits for; and one that has its turn later finds the memory there. */
-static void memory_goes_with_its_word(void **state)
+CASE(memory_goes_with_its_word)
 {
 	u32 waiting = stream_new(&u), s = stream_new(&u);
 	pthread_t thread;
 	void *ret;
 
-	(void)state;
 	host[0] = 0;
 	assert_int_equal(mem_alloc(&u, PAGE, &freed), 0);
 	assert_int_equal(fill(&u, 0, freed, PAGE, 0, SOFTGPU_OP_SYNC), 0);
@@ -245,19 +216,18 @@ static void memory_goes_with_its_word(void **state)
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, freed + 8, 1, 8), 0);
 	assert_int_equal(value_on(&u, stream_new(&u), SOFTGPU_VALUE_WRITE, freed, 1, 8), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, waiting), 0);
+	assert_int_equal(stream_sync(&u, waiting), 0);
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* While a free waits, its memory goes with the context, and another's comes to its address: that is not freed. */
-static void anothers_memory_comes(void **state)
+CASE(anothers_memory_comes)
 {
 	unsigned int i;
 
-	(void)state;
 	host[0] = 0;
 	for (i = 0; i < 100; i++) {
 		struct softgpu_ctx_create second = { 0 };
@@ -281,13 +251,12 @@ static void anothers_memory_comes(void **state)
 }
 
 /* What a program registered stays its memory: copies to it go on while that ends. */
-static void registration_goes(void **state)
+CASE(registration_goes)
 {
 	u32 waiting = stream_new(&u), s = stream_new(&u);
 	pthread_t thread;
 	void *ret;
 
-	(void)state;
 	assert_int_equal(value_on(&u, waiting, SOFTGPU_VALUE_EQ, flag, 1, 8), 0);
 	assert_int_equal(pthread_create(&thread, NULL, discharge_it, NULL), 0);
 	until_leaving(HOST(host));
@@ -295,18 +264,17 @@ static void registration_goes(void **state)
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_WRITE, flag, 1, 8), 0);
 	pthread_join(thread, &ret);
 	assert_null(ret);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* The word goes: the context is dead, as after a copy that faults. */
-static void word_goes(void **state)
+CASE(word_goes)
 {
 	struct softgpu_mem_alloc pool = { .length = PAGE };
 	struct softgpu_ctx_create second = { 0 };
 	struct softgpu_event_create made = { 0 };
 	struct softgpu_event e = { 0 };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &second), 0);
 	made.ctx = second.ctx;
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &made), 0);
@@ -324,53 +292,46 @@ static void word_goes(void **state)
 	/* an address in the zero page faults in this process, whatever is said of it */
 	assert_int_equal(enlist(&u, SOFTGPU_KIND_REGISTERED, 64, 64), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, 64, 1, 8), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, 0), -EIO);
+	assert_int_equal(stream_sync(&u, 0), -EIO);
 	assert_int_equal(value_on(&other, 0, SOFTGPU_VALUE_WRITE, 64, 1, 4), 0);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &other, 0), -EIO);
+	assert_int_equal(stream_sync(&other, 0), -EIO);
 }
 
 /* A device's write through the aperture is what a stream waits for. */
-static void device_writes(void **state)
+CASE(device_writes)
 {
 	u32 s = stream_new(&u);
 
-	(void)state;
 	assert_int_equal(value_on(&u, s, SOFTGPU_VALUE_GEQ, flag, 7, 4), 0);
 	until_it_waits(s);
 	dma_write(&m, &u, flag, 7);
-	assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, s), 0);
+	assert_int_equal(stream_sync(&u, s), 0);
 }
 
 /* What was held back goes before a write, which others look for without a call; not before a wait. */
-static void strict(void **state)
+CASE(strict)
 {
-	struct sg_chaos chaos = { .strict = true };
-	u64 second;
+	u64 second = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(fill(&u, 0, second, PAGE, 0x11, 0), 0);
 	assert_int_equal(value(SOFTGPU_VALUE_EQ, HOST(host), 1, 8), 0);
 	__atomic_store_n(&host[0], 1, __ATOMIC_RELEASE);
-	assert_true(word_at(second) == 0);
+	assert_true(u64_at(second) == 0);
 	assert_int_equal(value(SOFTGPU_VALUE_WRITE, HOST(&host[1]), 1, 8), 0);
 	while (!__atomic_load_n(&host[1], __ATOMIC_ACQUIRE))
 		sched_yield();
-	assert_true(word_at(second) == 0x1111111111111111);
+	assert_true(u64_at(second) == 0x1111111111111111);
 }
 
 /* A stream that waits: what writes its word is not held back, nor what is before that; the rest is. */
-static void strict_awaited(void **state)
+CASE(strict_awaited)
 {
-	struct sg_chaos chaos = { .strict = true };
 	u32 a = stream_new(&u), b = stream_new(&u), i;
-	u64 second, third, to = flag + 8, ms;
+	u64 second = mem_new(&u, PAGE), third, to = flag + 8, ms;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &second), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &third), 0);
-	sg_chaos_set(m.sg, &chaos);
+	CHAOS(&m, .strict = true);
 	for (i = 0; i < 4; i++) {
 		/* the wait first, or what writes its word; by a fill, which may be held, or from the host */
 		bool wait_first = i & 1;
@@ -386,31 +347,12 @@ static void strict_awaited(void **state)
 		assert_int_equal(fill(&u, a, third, PAGE, (u32)i + 1, 0), 0);
 		if (!wait_first)
 			assert_int_equal(value_on(&u, b, SOFTGPU_VALUE_EQ, to, word, 8), 0);
-		for (ms = 0; ms < 5000 && ask(SOFTGPU_STREAM_QUERY, &u, b); ms++)
+		for (ms = 0; ms < 5000 && stream_query(&u, b); ms++)
 			sg_sleep_ms(1);
-		assert_true(ms < 5000 && word_at(second) == word && word_at(third) != word);
-		assert_int_equal(ask(SOFTGPU_STREAM_SYNC, &u, a), 0);
-		assert_true(word_at(third) == word);
+		assert_true(ms < 5000 && u64_at(second) == word && u64_at(third) != word);
+		assert_int_equal(stream_sync(&u, a), 0);
+		assert_true(u64_at(third) == word);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(turns, setup, teardown),
-		cmocka_unit_test_setup_teardown(context_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(client_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(gpu_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(memory_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(memory_goes_with_its_word, setup, teardown),
-		cmocka_unit_test_setup_teardown(anothers_memory_comes, setup, teardown),
-		cmocka_unit_test_setup_teardown(registration_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(word_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(device_writes, setup, teardown),
-		cmocka_unit_test_setup_teardown(strict, setup, teardown),
-		cmocka_unit_test_setup_teardown(strict_awaited, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

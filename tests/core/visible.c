@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* visible.c - memory that the CPU sees where it stands: who is shown it, who may pin it, and its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "world.h"
 
-#include "util.h"
-
-#include <errno.h>
-
-static struct machine m;
-static struct user u;
-static int key, other;
+static int other;
 static u64 hidden_va, hidden_len;
 static const void *hidden_of;
 static int hides;
@@ -20,13 +11,12 @@ static int watched_frees;
 
 static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 {
-	(void)priv;
 	MUST(proc_key == &key || proc_key == &other);
 	hidden_of = proc_key;
 	hidden_va = va;
 	hidden_len = length;
 	hides++;
-	/* After the last pin's end, before the memory is anybody's. */
+	/* After the last pin's end, before the memory is allocated again. */
 	watched_frees = watched ? tpin_count(&watched->frees) : 0;
 }
 
@@ -34,7 +24,6 @@ static int setup(void **state)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 
-	(void)state;
 	m.hide = hide;
 	machine_up(&m, 1, 64 * PAGE, 64 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
@@ -45,17 +34,10 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
+FIXTURE(setup, teardown)
 
 static void shown(void *arg, u64 phys, bool on_pci)
 {
-	(void)on_pci;
 	*(u64 *)arg = phys;
 }
 
@@ -66,12 +48,10 @@ static int free_visible(u64 va)
 	return CALL(u.client, SOFTGPU_MEM_FREE, &a);
 }
 
-static void pages(void **state)
+CASE(pages)
 {
-	u64 va, small, phys = 0, second = 0;
+	u64 va = mem_new(&u, 2 * PAGE), small, phys = 0, second = 0;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 2 * PAGE, &va), 0);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
 	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), 0);
 	assert_int_equal(sg_visible_page(u.client, va + PAGE + 4096, shown, &second), 0);
@@ -85,13 +65,11 @@ static void pages(void **state)
 	assert_int_equal(second % PAGE, 0);
 }
 
-static void ends(void **state)
+CASE(ends)
 {
 	struct tpin t = { 0 };
-	u64 va, phys;
+	u64 va = mem_new(&u, 3 * PAGE), phys;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	assert_int_equal(tpin_get(&t, &u, va, PAGE, false), 0);
 	watched = &t;
 	/* Not as CUDA's, which would free without unmapping. */
@@ -105,41 +83,34 @@ static void ends(void **state)
 	assert_int_equal(free_visible(va), -ENOENT);
 }
 
-static void ends_with_context(void **state)
+CASE(ends_with_context)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
 	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_int_equal(hides, 2);
 }
 
-static void ends_with_gpu(void **state)
+CASE(ends_with_gpu)
 {
-	u64 va, phys;
+	u64 va = mem_new(&u, PAGE), phys;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	sg_gpu_remove(m.sg, 0);
 	assert_int_equal(hides, 1);
 	assert_int_equal(sg_visible_page(u.client, va, shown, &phys), -ENOENT);
 }
 
 /* Each personality pins its own side's memory only. */
-static void whose(void **state)
+CASE(whose)
 {
 	struct sg_pin_who who = { .proc_key = &key };
 	struct softgpu_ctx_create c = { 0 };
 	struct sg_found found;
 	struct tpin t = { 0 }, second = { 0 };
-	u64 va, cuda, phys;
+	u64 va = mem_new(&u, 100), cuda, phys;
 	u32 ctx = u.ctx;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 100, &va), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
 	assert_int_equal(mem_alloc(&u, PAGE, &cuda), 0);
@@ -176,26 +147,15 @@ static struct sg_movable movable_of(u64 va, u64 length)
 	return movable;
 }
 
-static u64 vram_free(void)
+/* Kept memory goes elsewhere, and all find it there; unless a client knows where it is. */
+CASE(moves)
 {
-	struct sg_gpu_stats st;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &st));
-	return st.vram_free;
-}
-
-/* Kept memory goes elsewhere, and everybody finds it there; unless somebody knows where it is. */
-static void moves(void **state)
-{
-	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE };
 	u8 there[3 * 4096], back[sizeof(there)];
 	struct sg_movable movable, second;
 	struct tpin t = { 0 };
-	u64 va, before, after, vram;
+	u64 va = mem_new(&u, 3 * PAGE), before, after, vram;
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	for (size_t i = 0; i < sizeof(there); i++)
 		there[i] = (u8)(i * 7 + i / 256);
 	assert_int_equal(copy(&u, 0, va + PAGE - 4096, HOST(there), sizeof(there), SOFTGPU_OP_SYNC), 0);
@@ -208,7 +168,7 @@ static void moves(void **state)
 	assert_int_not_equal(before, after);
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 
 	assert_int_equal(tpin_get(&t, &u, va + 2 * PAGE, PAGE, false), 0);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
@@ -221,42 +181,32 @@ static void moves(void **state)
 	second = movable_of(va, PAGE);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	sg_movable_put(&second);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	hides = 0;
 
 	/* It outlives its allocation, and can be moved still. */
-	a.va = va;
-	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, &a), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_MEM_FREE, (&(struct softgpu_va){ .flags = SOFTGPU_FREE_VISIBLE, .va = va })), 0);
 	assert_int_equal(hides, 1);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
 	t = (struct tpin){ 0 };
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_memory_equal(m.vram[0] + sg_pin_page(&t.pin, 1) - VRAM_PHYS, there + 4096, 4096);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
 	sg_movable_put(&movable);
-	assert_int_equal(vram_free(), vram + 3 * PAGE);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram + 3 * PAGE);
 	assert_int_equal(hides, 1);
 }
 
-static u64 bar1_used(void)
-{
-	struct sg_gpu_stats st;
-
-	MUST(!sg_gpu_stats(m.sg, 0, &st));
-	return st.bar1_used;
-}
-
-/* In system memory it takes neither VRAM nor aperture, and is what it was to everybody else. */
-static void moves_to_system_memory(void **state)
+/* In system memory it takes neither VRAM nor aperture, and is what it was to all others. */
+CASE(moves_to_system_memory)
 {
 	u8 there[3 * 4096], back[sizeof(there)];
 	struct tpin t = { 0 }, pin = { 0 };
 	struct sg_movable movable;
 	u64 va, vram, phys;
 
-	(void)state;
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	assert_int_equal(mem_alloc(&u, 3 * PAGE, &va), 0);
 	for (size_t i = 0; i < sizeof(there); i++)
 		there[i] = (u8)(i * 5 + i / 256);
@@ -266,14 +216,14 @@ static void moves_to_system_memory(void **state)
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	assert_int_equal(sg_movable_place(&movable), SG_IN_SYSTEM);
 	assert_int_equal(hides, 1);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	/* It is there. */
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
 	assert_int_equal(hides, 1);
 
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	assert_int_equal(tpin_get(&pin, &u, va, 3 * PAGE, false), 0);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 	assert_true(sg_pin_in_system(&t.pin) && sg_pin_in_system(&pin.pin));
 	assert_int_equal(sg_visible_page(u.client, va + PAGE, shown, &phys), 0);
 	assert_int_equal(sg_pin_page(&t.pin, 1), phys);
@@ -286,10 +236,10 @@ static void moves_to_system_memory(void **state)
 	assert_int_equal(tpin_put(&pin, &u, false), 0);
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
 	assert_int_equal(tpin_put(&t, &u, true), 0);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 
 	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), 0);
-	assert_int_equal(vram_free(), vram - 3 * PAGE);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram - 3 * PAGE);
 	assert_int_equal(copy(&u, 0, HOST(back), va + PAGE - 4096, sizeof(back), SOFTGPU_OP_SYNC), 0);
 	assert_memory_equal(there, back, sizeof(there));
 	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
@@ -301,14 +251,12 @@ static void moves_to_system_memory(void **state)
 }
 
 /* A GPU that goes takes nothing of a keep but what it could do. */
-static void kept_of_a_gpu_that_goes(void **state)
+CASE(kept_of_a_gpu_that_goes)
 {
 	struct tpin t = { 0 };
 	struct sg_movable movable;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	movable = movable_of(va, PAGE);
 	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
 	sg_gpu_remove(m.sg, 0);
@@ -334,17 +282,15 @@ static int close_visible(struct user *v, u64 va)
 }
 
 /* Another process sees it, too, for as long as it has it open; CUDA's contexts have no part in it. */
-static void opened_elsewhere(void **state)
+CASE(opened_elsewhere)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
-	struct softgpu_va unflagged = { 0 };
 	struct softgpu_ipc_export e, plain;
 	struct softgpu_ipc_open o;
 	u64 va, cuda, phys, seen;
 	struct user v;
 	u32 ctx;
 
-	(void)state;
 	user_up(&v, &m, 0, &other);
 	assert_int_equal(mem_alloc(&v, PAGE, &cuda), 0);
 	assert_int_equal(mem_alloc(&u, PAGE + 100, &va), 0);
@@ -373,8 +319,7 @@ static void opened_elsewhere(void **state)
 	assert_int_equal(seen, phys);
 	cuda = o.va;
 	assert_int_equal(CALL(v.client, SOFTGPU_IPC_OPEN, &o), -ENOKEY);
-	unflagged.va = cuda;
-	assert_int_equal(CALL(v.client, SOFTGPU_IPC_CLOSE, &unflagged), -ENOENT);
+	assert_int_equal(CALL(v.client, SOFTGPU_IPC_CLOSE, (&(struct softgpu_va){ .va = cuda })), -ENOENT);
 	assert_int_equal(close_visible(&v, cuda), 0);
 	assert_int_equal(hides, 2);
 	assert_true(hidden_of == &other && hidden_va == cuda && hidden_len == 2 * PAGE);
@@ -393,7 +338,7 @@ static void opened_elsewhere(void **state)
 }
 
 /* The CPU's pool: known and shown as VRAM is, takes none, and is whatever the BAR's size is. */
-static void system_memory(void **state)
+CASE(system_memory)
 {
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM };
 	static struct machine small = { .hide = hide };
@@ -403,13 +348,12 @@ static void system_memory(void **state)
 	u64 va, vram, phys;
 	u8 byte = 7;
 
-	(void)state;
-	vram = vram_free();
+	vram = stats_of(&m, 0).vram_free;
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, &c), 0);
 	u.ctx = c.ctx;
 	/* more than all VRAM */
 	assert_int_equal(mem_alloc(&u, 65 * PAGE, &va), 0);
-	assert_int_equal(vram_free(), vram);
+	assert_int_equal(stats_of(&m, 0).vram_free, vram);
 	assert_int_equal(query(&u, va).kind, SOFTGPU_KIND_VISIBLE);
 	assert_int_equal(copy(&u, 0, HOST(&byte), va + 64 * PAGE, 1, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(byte, 0);
@@ -420,7 +364,7 @@ static void system_memory(void **state)
 	assert_int_equal(tpin_get(&t, &u, va + PAGE, PAGE, false), 0);
 	assert_true(sg_pin_in_system(&t.pin));
 	assert_int_equal(sg_pin_page(&t.pin, 0), phys);
-	assert_int_equal(bar1_used(), 0);
+	assert_int_equal(stats_of(&m, 0).bar1_used, 0);
 	assert_int_equal(export_visible(va, &e), 0);
 	assert_int_equal(free_visible(va), 0);
 	assert_int_equal(tpin_count(&t.frees), 1);
@@ -437,13 +381,12 @@ static void system_memory(void **state)
 }
 
 /* An embedder that cannot hide what it showed is asked to show nothing. */
-static void needs_hide(void **state)
+CASE(needs_hide)
 {
 	static struct machine blind;
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 	struct user v;
 
-	(void)state;
 	machine_up(&blind, 1, 16 * PAGE, 16 * PAGE, 0);
 	user_up(&v, &blind, 0, &key);
 	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EINVAL);
@@ -452,13 +395,12 @@ static void needs_hide(void **state)
 }
 
 /* Memory that may not have a place in the BAR is not shown: all of VRAM must be there. */
-static void needs_a_large_bar(void **state)
+CASE(needs_a_large_bar)
 {
 	static struct machine small = { .hide = hide };
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 	struct user v;
 
-	(void)state;
 	machine_up(&small, 1, 16 * PAGE, 15 * PAGE, 0);
 	user_up(&v, &small, 0, &key);
 	assert_int_equal(CALL(v.client, SOFTGPU_CTX_CREATE, &c), -EOPNOTSUPP);
@@ -466,14 +408,4 @@ static void needs_a_large_bar(void **state)
 	machine_down(&small);
 }
 
-int main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(pages), T(ends), T(ends_with_context), T(ends_with_gpu), T(whose), T(needs_hide), T(needs_a_large_bar), T(moves),
-		T(moves_to_system_memory), T(kept_of_a_gpu_that_goes),
-		T(opened_elsewhere), T(system_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

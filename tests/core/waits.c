@@ -4,17 +4,11 @@
  * its time; the other must not come back before that is over.  No assertion is
  * about time: a slow machine only makes it likelier that a mistake is not seen.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "util.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "clients/clients.h"
 
@@ -49,7 +43,6 @@ static bool is_over(void)
 
 static int slow_copy(void *cookie, void *local, u64 addr, u64 len, bool to_process)
 {
-	(void)cookie, (void)local, (void)addr, (void)len, (void)to_process;
 	be_slow();
 	return 0;
 }
@@ -58,7 +51,6 @@ static const struct sg_host_ops slow_host = { .copy = slow_copy };
 
 static int setup(void **state)
 {
-	(void)state;
 	slow = (struct slow){ 0 };
 	machine_up(&m, 1, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
@@ -68,13 +60,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
-	if (u.client)
-		user_down(&u);
+	user_down(&u);
 	user_down(&sibling);
 	machine_down(&m);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 /* ---- work ---- */
 
@@ -87,32 +79,28 @@ static void copying(struct user *w, u64 *va, u32 stream)
 	until_begun();
 }
 
-static void free_for_copies(void **state)
+CASE(free_for_copies)
 {
 	u64 va;
 
-	(void)state;
 	copying(&u, &va, 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_true(is_over());
 }
 
-static void destroy_for_copies(void **state)
+CASE(destroy_for_copies)
 {
-	struct softgpu_handle h = { .handle = u.ctx };
 	u64 va;
 
-	(void)state;
 	copying(&u, &va, 0);
-	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, (&(struct softgpu_handle){ .handle = u.ctx })), 0);
 	assert_true(is_over());
 }
 
-static void close_for_copies(void **state)
+CASE(close_for_copies)
 {
 	u64 va;
 
-	(void)state;
 	copying(&u, &va, 0);
 	user_down(&u);
 	assert_true(is_over());
@@ -129,11 +117,10 @@ static void in_order(u32 first, u32 second)
 	assert_true(is_over());
 }
 
-static void default_stream(void **state)
+CASE(default_stream)
 {
 	struct softgpu_stream_create sc = { .ctx = u.ctx };
 
-	(void)state;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &sc), 0);
 	in_order(0, sc.stream);
 	in_order(sc.stream, 0);
@@ -141,15 +128,14 @@ static void default_stream(void **state)
 
 static void *sync_stream(void *arg)
 {
-	struct softgpu_stream s = { .ctx = u.ctx, .stream = *(u32 *)arg };
-	int err = CALL(sibling.client, SOFTGPU_STREAM_SYNC, &s);
+	int err = CALL(sibling.client, SOFTGPU_STREAM_SYNC, (&(struct softgpu_stream){ .ctx = u.ctx, .stream = *(u32 *)arg }));
 
 	MUST(err == 0 || err == -ENOENT);
 	return NULL;
 }
 
-/* A stream that is destroyed while somebody waits for it, and then its context is: it ends once. */
-static void a_stream_ends_once(void **state)
+/* A stream that is destroyed while a thread waits for it, and then its context is: it ends once. */
+CASE(a_stream_ends_once)
 {
 	struct softgpu_stream_create sc = { 0 };
 	struct softgpu_stream s;
@@ -157,7 +143,6 @@ static void a_stream_ends_once(void **state)
 	u64 va;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++) {
 		if (i)
 			user_up(&u, &m, 0, &key);
@@ -227,7 +212,6 @@ static int get(struct wpin *w, u64 va, bool persistent)
 
 static void slow_pin(struct wpin *w)
 {
-	(void)w;
 	be_slow();
 }
 
@@ -239,14 +223,12 @@ static void *put_it(void *arg)
 	return NULL;
 }
 
-static void free_for_put(void **state)
+CASE(free_for_put)
 {
 	struct wpin w = { .on_unmap = slow_pin };
 	pthread_t putter;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	MUST(!pthread_create(&putter, NULL, put_it, &w));
 	until_begun();
@@ -259,20 +241,16 @@ static void free_for_put(void **state)
 
 static void *destroy_ctx(void *arg)
 {
-	struct softgpu_handle h = { .handle = *(u32 *)arg };
-
-	MUST(!CALL(sibling.client, SOFTGPU_CTX_DESTROY, &h));
+	MUST(!CALL(sibling.client, SOFTGPU_CTX_DESTROY, &(struct softgpu_handle){ .handle = *(u32 *)arg }));
 	return NULL;
 }
 
-static void close_for_destroy(void **state)
+CASE(close_for_destroy)
 {
 	struct wpin w = { .on_callback = slow_pin };
 	pthread_t destroyer;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	MUST(!pthread_create(&destroyer, NULL, destroy_ctx, &u.ctx));
 	until_begun();
@@ -281,7 +259,7 @@ static void close_for_destroy(void **state)
 	pthread_join(destroyer, NULL);
 }
 
-/* Somebody can take the core's lock, sooner or later. */
+/* The core's lock can be taken, sooner or later. */
 static bool core_is_free(void)
 {
 	int i;
@@ -304,19 +282,16 @@ static void not_while_held(struct wpin *w)
 
 static void *remove_gpu(void *arg)
 {
-	(void)arg;
 	sg_gpu_remove(m.sg, 0);
 	return NULL;
 }
 
-static void removal_for_holds(void **state)
+CASE(removal_for_holds)
 {
 	struct wpin w = { .on_unmap = not_while_held, .held = true };
 	pthread_t remover;
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, true), 0);
 	assert_ptr_equal(sg_pin_hold(m.sg, &w.pin), &w.pin);
 	MUST(!pthread_create(&remover, NULL, remove_gpu, NULL));
@@ -329,7 +304,7 @@ static void removal_for_holds(void **state)
 	assert_int_equal(w.unmaps, 1);
 }
 
-/* ---- one that is ending is nobody else's ---- */
+/* ---- one that is ending is not taken by another call ---- */
 
 static void get_again(struct wpin *w)
 {
@@ -360,21 +335,19 @@ static int putting;
 
 static void until_put_waits(struct wpin *w)
 {
-	(void)w;
 	__atomic_store_n(&slow.begun, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&putting, __ATOMIC_SEQ_CST) || !asleep())
 		usleep(100);
 }
 
 /* While a put waits for a callback the pin ends, and its storage is the next one's. */
-static void put_of_an_earlier_pin(void **state)
+CASE(put_of_an_earlier_pin)
 {
 	struct wpin w;
 	pthread_t freer;
 	u64 va;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++) {
 		slow = (struct slow){ 0 };
 		putting = 0;
@@ -398,13 +371,11 @@ static void revoke_again(struct wpin *w)
 	MUST(sg_pin_revoke(m.sg, w->pin.serial) == -ENOENT);
 }
 
-static void chosen_while_it_ends(void **state)
+CASE(chosen_while_it_ends)
 {
 	struct wpin w = { .on_callback = revoke_again, .on_unmap = revoke_again };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	assert_int_equal(sg_pin_revoke(m.sg, w.pin.serial), 0);
 	assert_int_equal(w.frees, 1);
@@ -433,13 +404,11 @@ static void chaos_looks_for_one(struct wpin *w)
 	MUST(!sg_pin_put(m.sg, &persistent.pin, true));
 }
 
-static void chaos_finds_none(void **state)
+CASE(chaos_finds_none)
 {
 	struct wpin w = { .on_callback = chaos_looks_for_one };
-	u64 va;
+	u64 va = mem_new(&u, PAGE);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, PAGE, &va), 0);
 	assert_int_equal(mem_alloc(&u, PAGE, &w.va), 0);
 	assert_int_equal(get(&w, va, false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
@@ -452,13 +421,11 @@ static void alloc_small(struct wpin *w)
 }
 
 /* The page of small allocations that is on its way out takes no new ones. */
-static void dying_slab(void **state)
+CASE(dying_slab)
 {
 	struct wpin w = { .on_callback = alloc_small };
-	u64 va;
+	u64 va = mem_new(&u, 512);
 
-	(void)state;
-	assert_int_equal(mem_alloc(&u, 512, &va), 0);
 	assert_int_equal(get(&w, va & ~(PAGE - 1), false), 0);
 	assert_int_equal(mem_free(&u, va), 0);
 	assert_int_equal(w.callbacks, 1);
@@ -466,15 +433,4 @@ static void dying_slab(void **state)
 	assert_int_equal(mem_free(&u, w.va), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(free_for_copies), T(destroy_for_copies), T(close_for_copies), T(default_stream),
-		T(a_stream_ends_once),
-		T(free_for_put), T(close_for_destroy), T(removal_for_holds),
-		T(put_of_an_earlier_pin), T(chosen_while_it_ends), T(chaos_finds_none), T(dying_slab),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* watch.c - a kernel's stand-in: what it sees of other writers, in strict mode and without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "util.h"
+#include "world.h"
 
 #include <sched.h>
 
-static struct machine m;
-static struct user u;
-static int key;
 static u64 flag, result;
 
 static int setup(void **state)
 {
-	(void)state;
 	machine_up(&m, 2, 64 * PAGE, 32 * PAGE, 0);
 	user_up(&u, &m, 0, &key);
 	MUST(!mem_alloc(&u, PAGE, &flag));
@@ -24,20 +15,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	user_down(&u);
-	machine_down(&m);
-	return 0;
-}
-
-static void strict(bool on)
-{
-	struct sg_chaos chaos = { .strict = on };
-
-	sg_chaos_set(m.sg, &chaos);
-}
+FIXTURE(setup, teardown)
 
 static int watch_of(u32 stream, u64 va, u64 to, u32 ms)
 {
@@ -52,33 +30,17 @@ static void launch(u32 stream, u32 ms)
 	assert_int_equal(watch_of(stream, flag, result, ms), 0);
 }
 
-static u32 stream_new(void)
-{
-	struct softgpu_stream_create s = { .ctx = u.ctx, .flags = SOFTGPU_STREAM_NON_BLOCKING };
-
-	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_CREATE, &s), 0);
-	return s.stream;
-}
-
-static int sync_stream(u32 stream)
-{
-	struct softgpu_stream s = { .ctx = u.ctx, .stream = stream };
-
-	return CALL(u.client, SOFTGPU_STREAM_SYNC, &s);
-}
-
 static u32 seen(u32 stream)
 {
 	u32 word = 0xdead;
 
-	assert_int_equal(sync_stream(stream), 0);
+	assert_int_equal(stream_sync(&u, stream), 0);
 	assert_int_equal(copy(&u, 0, HOST(&word), result, 4, SOFTGPU_OP_SYNC), 0);
 	return word;
 }
 
-static void plain(void **state)
+CASE(plain)
 {
-	(void)state;
 	launch(0, 20);
 	assert_int_equal(seen(0), 0);
 	launch(0, 10000);
@@ -90,10 +52,9 @@ static void plain(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
 }
 
-static void strict_snapshot(void **state)
+CASE(strict_snapshot)
 {
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	launch(0, 2000);	/* long enough for the write to come meanwhile */
 	dma_write(&m, &u, flag, 7);
 	assert_int_equal(seen(0), 0);
@@ -108,12 +69,11 @@ static void strict_snapshot(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 1);
 }
 
-static void strict_flush(void **state)
+CASE(strict_flush)
 {
 	struct softgpu_handle h = { .handle = u.ctx }, wrong = { .handle = 12345 };
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	launch(0, 10000);
 	dma_write(&m, &u, flag, 7);
 	assert_int_equal(CALL(u.client, SOFTGPU_FLUSH, &h), 0);
@@ -123,19 +83,18 @@ static void strict_flush(void **state)
 }
 
 /* What the GPU's own engines write is seen at once, and a watch leaves them free. */
-static void strict_engines(void **state)
+CASE(strict_engines)
 {
 	u32 word = 7, streams[4];
 	int i;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	for (i = 0; i < 4; i++) {
-		streams[i] = stream_new();
+		streams[i] = stream_new(&u);
 		launch(streams[i], 10000);
 	}
 	streams[0] = streams[3];
-	assert_int_equal(copy(&u, stream_new(), flag, HOST(&word), 4, SOFTGPU_OP_SYNC), 0);
+	assert_int_equal(copy(&u, stream_new(&u), flag, HOST(&word), 4, SOFTGPU_OP_SYNC), 0);
 	assert_int_equal(seen(streams[3]), 7);
 	/* Earlier work of the stream is seen, whether or not the stream was idle. */
 	assert_int_equal(fill(&u, streams[3], flag, 4, 0, 0), 0);
@@ -145,14 +104,13 @@ static void strict_engines(void **state)
 	assert_int_equal(sg_rule_broken(m.sg, SG_RULE_LAUNCH_AFTER_DMA), 0);
 }
 
-static void bad_arguments(void **state)
+CASE(bad_arguments)
 {
 	struct softgpu_watch w = { .ctx = u.ctx, .va = flag, .result = result, .timeout_ms = 1 };
 	int other_key;
 	struct user v;
 	u64 there;
 
-	(void)state;
 	assert_int_equal(watch_of(0, flag + 1, result, 1), -EINVAL);
 	assert_int_equal(watch_of(0, flag, result + 2, 1), -EINVAL);
 	assert_int_equal(watch_of(0, flag, result, 0), -EINVAL);
@@ -175,7 +133,7 @@ static void bad_arguments(void **state)
 }
 
 /* A watch ends with its context, with its GPU, and when the memory goes from under it. */
-static void ends(void **state)
+CASE(ends)
 {
 	struct softgpu_handle h = { .handle = u.ctx };
 	struct softgpu_phys_create p = { .length = PAGE };
@@ -184,7 +142,6 @@ static void ends(void **state)
 	struct softgpu_va_range range = { 0 };
 	u64 a;
 
-	(void)state;
 	/* Freeing waits for the stream's work, so it lasts as long as the watch. */
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(watch_of(0, a, result, 50), 0);
@@ -202,7 +159,7 @@ static void ends(void **state)
 	assert_int_equal(watch_of(0, r.va, result, 60000), 0);
 	range.access = 0;
 	assert_int_equal(CALL(u.client, SOFTGPU_ACCESS, &range), 0);
-	assert_int_equal(sync_stream(0), -EIO);
+	assert_int_equal(stream_sync(&u, 0), -EIO);
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_DESTROY, &h), 0);
 
 	user_down(&u);
@@ -215,20 +172,19 @@ static void ends(void **state)
 	user_up(&u, &m, 0, &key);
 	assert_int_equal(mem_alloc(&u, PAGE, &flag), 0);
 	assert_int_equal(watch_of(0, flag, flag + 4, 60000), 0);
-	assert_int_equal(watch_of(stream_new(), flag, flag + 4, 60000), 0);
+	assert_int_equal(watch_of(stream_new(&u), flag, flag + 4, 60000), 0);
 	sg_gpu_remove(m.sg, 0);
 }
 
 /* ---- copies that are held ---- */
 
 /* A copy that was queued before its source was written gets neither the old data nor the new. */
-static void strict_copy(void **state)
+CASE(strict_copy)
 {
 	u32 words[4], i, torn;
 	u64 to;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &to), 0);
 	assert_int_equal(copy(&u, 0, to, flag, 16, 0), 0);
 	dma_write(&m, &u, flag, 0x01020304);
@@ -248,13 +204,12 @@ static void strict_copy(void **state)
 }
 
 /* What the program itself has queued before it is no device's doing. */
-static void strict_chain(void **state)
+CASE(strict_chain)
 {
 	u32 words[4] = { 1, 2, 3, 4 };
 	u64 a, b;
 
-	(void)state;
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(mem_alloc(&u, PAGE, &a), 0);
 	assert_int_equal(mem_alloc(&u, 4 * PAGE, &b), 0);
 	assert_int_equal(fill(&u, 0, a, PAGE, 0x55, 0), 0);
@@ -267,19 +222,18 @@ static void strict_chain(void **state)
 }
 
 /* Only what a call synchronizes with is let go: another stream's work is still held. */
-static void strict_streams(void **state)
+CASE(strict_streams)
 {
-	u32 one = stream_new(), two = stream_new(), i;
+	u32 one = stream_new(&u), two = stream_new(&u), i;
 	struct softgpu_event_create ec = { .ctx = u.ctx };
 	struct softgpu_event e = { .ctx = u.ctx };
 	const u8 *byte;
 	static struct tpin t;
 
-	(void)state;
 	assert_int_equal(tpin_get(&t, &u, flag, PAGE, false), 0);
 	byte = m.vram[0] + (sg_pin_page(&t.pin, 0) - VRAM_PHYS);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_CREATE, &ec), 0);
-	strict(true);
+	CHAOS(&m, .strict = true);
 	assert_int_equal(fill(&u, one, flag, PAGE, 1, 0), 0);
 	assert_int_equal(fill(&u, two, result, PAGE, 1, 0), 0);
 	assert_int_equal(fill(&u, 0, result, PAGE, 1, 0), 0);
@@ -287,14 +241,14 @@ static void strict_streams(void **state)
 	e.stream = two;
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_RECORD, &e), 0);
 	assert_int_equal(CALL(u.client, SOFTGPU_EVENT_SYNC, &e), 0);
-	assert_int_equal(sync_stream(two), 0);
-	assert_int_equal(sync_stream(0), 0);
+	assert_int_equal(stream_sync(&u, two), 0);
+	assert_int_equal(stream_sync(&u, 0), 0);
 	assert_int_equal(seen(two), 0x01010101);
 	for (i = 0; i < 100; i++) {
 		sched_yield();
 		assert_int_equal(*byte, 0);
 	}
-	assert_int_equal(sync_stream(one), 0);
+	assert_int_equal(stream_sync(&u, one), 0);
 	assert_int_equal(*byte, 1);
 	/* What the synchronized stream waits for goes too, wherever it is. */
 	assert_int_equal(fill(&u, one, flag, PAGE, 2, 0), 0);
@@ -303,18 +257,9 @@ static void strict_streams(void **state)
 	e.stream = two;
 	assert_int_equal(CALL(u.client, SOFTGPU_STREAM_WAIT, &e), 0);
 	assert_int_equal(fill(&u, two, result, PAGE, 2, 0), 0);
-	assert_int_equal(sync_stream(two), 0);
+	assert_int_equal(stream_sync(&u, two), 0);
 	assert_int_equal(*byte, 2);
 	assert_int_equal(sg_pin_put(m.sg, &t.pin, false), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(plain), T(strict_snapshot), T(strict_flush), T(strict_engines), T(bad_arguments), T(ends),
-		T(strict_copy), T(strict_chain), T(strict_streams),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

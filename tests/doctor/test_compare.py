@@ -255,7 +255,7 @@ class Compare(Case):
             file.write('#!/bin/sh\n: >"${0%/*}/started"\nsleep 1\n')
         os.chmod(tar, 0o755)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Whoever started the tests may ignore it: nohup(1) does.
+            # The parent process may ignore it: nohup(1) does.
             normal = functools.partial(signal.signal, number, signal.SIG_DFL)
             with subprocess.Popen([COMMAND, "doctor", "--compare", *CAPTURED[:2]], stderr=subprocess.PIPE, env=env,
                                   preexec_fn=normal) as done:

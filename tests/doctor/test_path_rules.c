@@ -4,13 +4,7 @@
  * p2pdma were read off Linux 6.1 in virtual machines (one switch: distance 4; root ports:
  * -1, and allowed with an AMD Zen processor), or follow from its list of host bridges.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "path/rules.h"
 
 /*
@@ -35,7 +29,6 @@ static unsigned int number(const void *function)
 
 static const void *above(const void *context, const void *function)
 {
-	(void)context;
 	return node(parents[number(function)]);
 }
 
@@ -50,7 +43,7 @@ struct way {
 	unsigned int by;
 };
 
-static void test_walk(void **state)
+CASE(test_walk)
 {
 	static const struct way ways[] = {
 		{ 4, 4, 0, true, true, false, 0 },
@@ -74,7 +67,6 @@ static void test_walk(void **state)
 		{ 4, 8, 1 << 3 | 1 << 7, false, false, false, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		const struct way *w = &ways[i];
 		struct peerdma_path_tree tree = { &w->redirecting, above, redirects };
@@ -183,9 +175,8 @@ static enum peerdma_path_verdict rule_of_linux(struct peerdma_path_facts facts)
 	return peerdma_path_rule(reason)->verdict;
 }
 
-static void test_verdicts(void **state)
+CASE(test_verdicts)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		const struct example *e = &examples[i];
 		enum peerdma_path_reason reason = peerdma_path_decide(&e->facts);
@@ -199,7 +190,7 @@ static void test_verdicts(void **state)
 }
 
 /* Every bridge of Linux 7.2's list, at one host bridge and at two. */
-static void test_list(void **state)
+CASE(test_list)
 {
 	static const struct { unsigned int device; bool apart; } intel[] = {
 		{ 0x3c00, false }, { 0x3c01, false }, { 0x2f00, false }, { 0x2f01, false }, { 0x2030, true }, { 0x2031, true },
@@ -208,7 +199,6 @@ static void test_list(void **state)
 		{ 0x4946, true }, { 0x4948, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(intel) / sizeof(intel[0]); i++) {
 		struct peerdma_path_facts facts = { .provider_bridge = REAL(intel[i].device), .client_bridge = REAL(intel[i].device) };
 
@@ -223,26 +213,15 @@ static void test_list(void **state)
 	}
 }
 
-static void test_rules(void **state)
+CASE(test_rules)
 {
-	(void)state;
 	for (int i = 0; i < PEERDMA_REASONS; i++) {
 		const struct peerdma_path_rule *rule = peerdma_path_rule((enum peerdma_path_reason)i);
 
 		assert_true(rule->name && *rule->name && rule->text && *rule->text && rule->remedy);
-		/* Whoever is refused learns what to change; nobody else has to. */
+		/* A refused caller learns what to change; no other has to. */
 		assert_int_equal(rule->verdict == NONE, *rule->remedy != 0);
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_rules),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

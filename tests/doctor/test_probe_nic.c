@@ -4,17 +4,10 @@
  * CUDA and libibverbs are stand-ins; tests/vm/doctor.sh has a real libibverbs and its software device.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
+#include "../descriptors.h"
 #include "doctor/doctor.h"
 #include "doctor/probe.h"
 #include "doctor/rdma.h"
@@ -43,7 +36,6 @@ static cuda_result to_host(void *to, cuda_pointer from, size_t size)
 
 static cuda_result get_handle(void *handle, cuda_pointer at, size_t size, int type, unsigned long long flags)
 {
-	(void)flags;
 	assert_int_equal(at, (uintptr_t)memory);
 	assert_int_equal(size, PROBE_MEMORY);
 	assert_int_equal(type, 1);
@@ -52,18 +44,8 @@ static cuda_result get_handle(void *handle, cuda_pointer at, size_t size, int ty
 	return handle_error;
 }
 
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static int setup(void **state)
 {
-	(void)state;
 	*fake = (struct fake_rdma){ 0 };
 	fake->not_host = memory;
 	fake->not_host_length = PROBE_MEMORY;
@@ -79,12 +61,13 @@ static int setup(void **state)
 /* All that was opened is given back. */
 static int over(void **state)
 {
-	(void)state;
 	rdma_close(&r);
 	probe_end(&p);
 	doctor_free(&d);
 	return fake->live || descriptors() != descriptors_before;
 }
+
+FIXTURE(setup, over)
 
 /* Opens, and counts transfers from there on. */
 static void try(void)
@@ -128,9 +111,8 @@ static bool told(const char *word)
 	return false;
 }
 
-static void every_way(void **state)
+CASE(every_way)
 {
-	(void)state;
 	try();
 	assert_int_equal(count(VERDICT_OK, "by dma-buf"), 4);
 	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
@@ -143,9 +125,8 @@ static void every_way(void **state)
 	assert_int_equal(fake->transfers, 12);
 }
 
-static void one_way(void **state)
+CASE(one_way)
 {
-	(void)state;
 	fake->dmabuf_error = EOPNOTSUPP;
 	try();
 	assert_int_equal(count(VERDICT_OK, "by peer memory"), 4);
@@ -160,9 +141,8 @@ static void one_way(void **state)
 }
 
 /* A driver that takes dma-bufs behind a provider that does not. */
-static void past_the_provider(void **state)
+CASE(past_the_provider)
 {
-	(void)state;
 	fake->dmabuf_error = EOPNOTSUPP;
 	fake->kernel_error = -1;
 	fake->reg_error = EFAULT;
@@ -181,9 +161,8 @@ static void past_the_provider(void **state)
 	assert_true(told("ibv_reg_dmabuf_mr: Invalid argument"));
 }
 
-static void no_way(void **state)
+CASE(no_way)
 {
-	(void)state;
 	fake->dmabuf_error = EOPNOTSUPP;
 	fake->reg_error = EFAULT;
 	try();
@@ -198,7 +177,7 @@ static void no_way(void **state)
 }
 
 /* CUDA gives no dma-buf of it, or is too old to. */
-static void no_dmabuf(void **state)
+CASE(no_dmabuf)
 {
 	handle_error = 801;
 	try();
@@ -216,9 +195,8 @@ static void no_dmabuf(void **state)
 }
 
 /* Not even memory of the host can be registered: that says nothing of the GPU, and nothing is moved. */
-static void no_host_memory(void **state)
+CASE(no_host_memory)
 {
-	(void)state;
 	fake->not_host = (char *)p.room;
 	fake->not_host_length = PROBE_ROOM;
 	fake->reg_error = ENOMEM;
@@ -232,7 +210,7 @@ static void no_host_memory(void **state)
 }
 
 /* Each of the four transfers in turn. */
-static void success_is_not_believed(void **state)
+CASE(success_is_not_believed)
 {
 	static const int nth[] = { 1, 3, 5, 6 };
 
@@ -262,9 +240,8 @@ static void success_is_not_believed(void **state)
 }
 
 /* An error is told, and the next transfers go on. */
-static void error(void **state)
+CASE(error)
 {
-	(void)state;
 	fake->reg_error = EFAULT;
 	assert_true(rdma_open(&r, "fake0"));
 	fake->transfers = 0;
@@ -277,17 +254,15 @@ static void error(void **state)
 }
 
 /* What is acknowledged may be on its way: it is not called lost. */
-static void late(void **state)
+CASE(late)
 {
-	(void)state;
 	fake->late = true;
 	try();
 	assert_int_equal(count(VERDICT_OK, ""), 8);
 }
 
-static void cuda_fails(void **state)
+CASE(cuda_fails)
 {
-	(void)state;
 	cuda_error = 700;
 	fake->reg_error = EFAULT;
 	try();
@@ -306,9 +281,8 @@ static void refused(const char *device, const char *why)
 }
 
 /* What fails with memory of the host says nothing of the GPU. */
-static void device(void **state)
+CASE(device)
 {
-	(void)state;
 	refused("fake1", "does not know fake1");
 	fake->port_down = 2;
 	refused("fake0", "none of its ports is active");
@@ -332,9 +306,8 @@ static void device(void **state)
 }
 
 /* A completion that takes its time, and one that never comes for the queue is broken; what cannot be made or posted. */
-static void errors(void **state)
+CASE(errors)
 {
-	(void)state;
 	fake->slow = 5;
 	try();
 	assert_int_equal(fake->slow, 0);
@@ -365,20 +338,6 @@ static void errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_way, setup, over),
-		cmocka_unit_test_setup_teardown(one_way, setup, over),
-		cmocka_unit_test_setup_teardown(past_the_provider, setup, over),
-		cmocka_unit_test_setup_teardown(no_way, setup, over),
-		cmocka_unit_test_setup_teardown(no_dmabuf, setup, over),
-		cmocka_unit_test_setup_teardown(no_host_memory, setup, over),
-		cmocka_unit_test_setup_teardown(success_is_not_believed, setup, over),
-		cmocka_unit_test_setup_teardown(error, setup, over),
-		cmocka_unit_test_setup_teardown(late, setup, over),
-		cmocka_unit_test_setup_teardown(cuda_fails, setup, over),
-		cmocka_unit_test_setup_teardown(device, setup, over),
-		cmocka_unit_test_setup_teardown(errors, setup, over),
-	};
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW);
 	struct fake_rdma *(*get)(void);
 
@@ -387,5 +346,5 @@ int main(void)
 	if (!get || !memory)
 		return 1;
 	fake = get();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

@@ -84,7 +84,7 @@ class Topo(Case):
         self.assertEqual(next(d for d in told["devices"] if d["pci"] == "0000:12:00.0")["acs"], "off")
 
     def test_while_others_rename(self):
-        """Below a root the kernel opens no path with ".." in it while anybody renames anything (EAGAIN)."""
+        """Below a root the kernel opens no path with ".." in it while another process renames anything (EAGAIN)."""
         m = machines.server(self.folder())
         said = run("topo", "--json", root=m.path).stdout
         names = [os.path.join(self.folder(), "a"), os.path.join(self.folder(), "b")]

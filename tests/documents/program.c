@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Stands for the program of whoever reads docs/softgpu-cuda.md. */
+/* Stands for the program of a reader of docs/softgpu-cuda.md. */
 #include <cuda.h>
 
 int main(void)

@@ -83,7 +83,7 @@ static void tame(u32 nr, void *arg, u32 size)
 	struct softgpu_value *v = arg;
 	struct softgpu_window *win = arg;
 
-	/* Nobody is there to end a wait for a value. */
+	/* No other thread is there to end a wait for a value. */
 	if (nr == _IOC_NR(SOFTGPU_VALUE) && size >= sizeof(*v) && v->op <= SOFTGPU_VALUE_NOR)
 		v->op = SOFTGPU_VALUE_WRITE;
 	if (nr == _IOC_NR(SOFTGPU_WATCH) && size >= sizeof(*w))
@@ -103,7 +103,7 @@ static void tame(u32 nr, void *arg, u32 size)
 	}
 }
 
-/* Nobody else is there to take a function from its stream. */
+/* No other thread is there to take a function from its stream. */
 static void run_function(struct user *u, u32 ctx)
 {
 	struct softgpu_host_func f = { .ctx = ctx };

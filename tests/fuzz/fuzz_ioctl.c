@@ -289,7 +289,7 @@ static void one_call(const u8 *head, const u8 *bytes, size_t length)
 
 	if (!owner)
 		return;
-	/* They would wait for a minute, or until somebody comes: slow, not wrong. */
+	/* They would wait for a minute, or until an event comes: slow, not wrong. */
 	if (nr == _IOC_NR(SOFTGPU_WATCH) || nr == _IOC_NR(SOFTGPU_VALUE) || nr == _IOC_NR(SOFTGPU_HOST_FUNC) ||
 	    nr == _IOC_NR(SOFTGPU_HOST_FUNC_NEXT))
 		return;

@@ -2,7 +2,7 @@
 /*
  * A whole machine, as topo and the doctor read one: a captured one of which some files
  * are another's, or gone.  The tree is in memory: this stands in for tree_open.c, and what
- * is in the tree is what has been read of it before anybody asks.
+ * is in the tree is what has been read of it before a call asks.
  *
  * The input: which machine, then changes, each an operation, a file by number, and bytes with
  * their length before them.

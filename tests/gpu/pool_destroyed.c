@@ -134,7 +134,6 @@ static void *copies(void *unused)
 	gpu_ptr p = 0;
 	int r = cu.cuCtxSetCurrent(context);
 
-	(void)unused;
 	if (!r)
 		r = stream_create(&stream, 1);
 	if (!r)

@@ -7,19 +7,13 @@
  * Each part has two processes of its own: the importer, and a child that exports. Each check prints a line. Runs on
  * softgpu, too; exit code 77: no CUDA, or no such pools.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
+#include "../descriptors.h"
 #include "pool_calls.h"
 
 #define LENGTH	(3UL << 20)
@@ -235,15 +229,6 @@ static struct peerdma_ipc_handle exported(int n, size_t length, uint8_t fill)
 	a = ASK(EXPORT, .n = n, .length = length);
 	CHECK(!a.ret, "exported: %d %s", a.ret, a.text);
 	return a.handle;
-}
-
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 static bool empty(void)
@@ -651,7 +636,7 @@ static int run(const struct part *part)
 		alarm(60);
 		part->run();
 		fflush(stdout);
-		_exit(failures ? 1 : 0);
+		_exit(check_counts.failures ? 1 : 0);
 	}
 	waitpid(pid, &status, 0);
 	if (status)

@@ -8,5 +8,5 @@ const char *whose(void)
 {
 	const char *(*next)(void) = dlsym(RTLD_NEXT, "whose");
 
-	return next ? next() : "nobody's";
+	return next ? next() : "no library's";
 }

@@ -4,11 +4,6 @@
  * GPU memory behind its back are noticed, and addresses that come back are
  * registered anew.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cuda.h>
 #include "../lib/checks.h"
 #include "../lib/counted.h"
@@ -62,5 +57,5 @@ int main(void)
 	cuCtxDestroy(context);
 	CHECK(peerdma_cache_drain(cache) == 2 && removed == 3, "a context goes, with all registrations");
 	peerdma_cache_close(cache);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -7,33 +7,12 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "../check.h"
 #include "peerdma_hooks.h"
 #include "../lib/cuda_calls.h"
 
 #define MIB (1UL << 20)
-
-static int failures;
-
-#define CHECK(ok, ...) check((ok), __LINE__, __VA_ARGS__)
-
-__attribute__((format(printf, 3, 4)))
-static int check(int ok, int line, const char *fmt, ...)
-{
-	va_list args;
-
-	printf("%s - ", ok ? "ok" : "not ok");
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	printf(ok ? "\n" : " (line %d)\n", line);
-	failures += !ok;
-	return ok;
-}
 
 /* ---- what was told ---- */
 
@@ -194,7 +173,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(peerdma_hooks_active(), "in front");
-	CHECK(!strcmp(whose(), "nobody's"), "RTLD_NEXT is the caller's next, not ours");
+	CHECK(!strcmp(whose(), "no library's"), "RTLD_NEXT is the caller's next, not ours");
 	CHECK(!peerdma_hooks_report(NULL, 0), "no libcuda yet");
 	if (!CHECK(cuda_calls_load(&cu) && !cu.cuInit(0) && !cu.cuDeviceGet(&device, 0), "CUDA"))
 		return 1;
@@ -217,6 +196,5 @@ int main(void)
 	ntold = 0;
 	cu.cuMemFree_v2(4096);
 	CHECK(!ntold, "nothing is told once unsubscribed");
-	printf("%d failed\n", failures);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -5,23 +5,9 @@
  * was given.
  */
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "../check.h"
 #include "peerdma_hooks.h"
-
-static int failures;
-
-static int check(int ok, int line, const char *what)
-{
-	printf("%s - %s (line %d)\n", ok ? "ok" : "not ok", what, line);
-	failures += !ok;
-	return ok;
-}
-
-#define CHECK(ok) check((ok), __LINE__, #ok)
 
 struct handle {
 	uint64_t handle;
@@ -34,7 +20,6 @@ static unsigned int ntold;
 
 static void tell(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (ntold < 4)
 		told[ntold++] = *event;
 }
@@ -115,7 +100,7 @@ int main(int argc, char **argv)
 	/* From the middle it fails; what is told is the allocation all the same. */
 	CHECK(release((char *)p + 5) && was_ended(p, SIZE, "hsa_amd_memory_pool_free"));
 	CHECK(!release(p) && was_ended(p, SIZE, "hsa_amd_memory_pool_free"));
-	/* Nobody knows this one: it may be any. */
+	/* HSA does not know this one: it may be any. */
 	CHECK(release(p) && was_ended(NULL, UINT64_MAX, "hsa_amd_memory_pool_free"));
 
 	CHECK(!attach(&exported, SIZE, 1, &agent, &p) && was_made(p, SIZE, "hsa_amd_ipc_memory_attach"));
@@ -133,6 +118,5 @@ int main(int argc, char **argv)
 	CHECK(!shut_down() && was_ended(NULL, UINT64_MAX, "hsa_shut_down"));
 	report();
 	peerdma_hooks_unsubscribe(tell, NULL);
-	printf("%d failed\n", failures);
-	return failures != 0;
+	return check_end(NULL);
 }

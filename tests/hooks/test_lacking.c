@@ -7,13 +7,8 @@
  *	test_hooks_lacking STAND-IN [first]
  */
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../check.h"
 #include "peerdma_hooks.h"
 
 #define NOT_INITIALIZED		3	/* CUDA_ERROR_NOT_INITIALIZED */
@@ -29,22 +24,11 @@ int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long 
 int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
 int hsa_memory_free(void *p);
 
-static int failures;
-
-#define CHECK(is, what)							\
-	do {								\
-		int ok = (is);						\
-									\
-		printf("%s - %s\n", ok ? "ok" : "not ok", what);	\
-		failures += !ok;					\
-	} while (0)
-
 static unsigned int told;
 static struct peerdma_hook_event last;
 
 static void tell(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	last = *event;
 	told++;
 }
@@ -60,7 +44,7 @@ static void absent(const char *what)
 	CHECK(cuMemAlloc_v2(&p, 4096) == NOT_INITIALIZED && p == 5, "an allocation that is not there fails, and writes nothing");
 	CHECK(cuMemHostAlloc(&host, 4096, 0) == NOT_INITIALIZED && host == &p, "host memory, too");
 	CHECK(hsa_memory_free(&p) == HSA_NOT_INITIALIZED, "HSA's free, too");
-	CHECK(!told, "and nobody is told");
+	CHECK(!told, "and no subscriber is notified");
 	CHECK(*peerdma_hooks_making() == was, "nor is anything counted");
 }
 
@@ -72,15 +56,15 @@ static bool first;	/* the stand-in has the first cuGetProcAddress, not the secon
 /* The one that is there; the other must not be. */
 static int get(const char *symbol, void **pfn, unsigned long long flags)
 {
-	void *other = &failures;
+	void *other = &told;
 	int status = 0;
 
 	if (first) {
-		CHECK(cuGetProcAddress_v2("cuMemFree", &other, NEWEST, 0, &status) == NOT_INITIALIZED && other == &failures,
+		CHECK(cuGetProcAddress_v2("cuMemFree", &other, NEWEST, 0, &status) == NOT_INITIALIZED && other == &told,
 		      "the second cuGetProcAddress is not there");
 		return cuGetProcAddress(symbol, pfn, NEWEST, flags);
 	}
-	CHECK(cuGetProcAddress("cuMemFree", &other, NEWEST, 0) == NOT_INITIALIZED && other == &failures,
+	CHECK(cuGetProcAddress("cuMemFree", &other, NEWEST, 0) == NOT_INITIALIZED && other == &told,
 	      "the first cuGetProcAddress is not there");
 	return cuGetProcAddress_v2(symbol, pfn, NEWEST, flags, &status);
 }
@@ -88,14 +72,14 @@ static int get(const char *symbol, void **pfn, unsigned long long flags)
 static void by_proc(void *library)
 {
 	int (*freed)(unsigned int variant) = NULL;
-	void *p = &failures, *variant[6] = { NULL };
+	void *p = &told, *variant[6] = { NULL };
 
 	*(void **)&freed = dlsym(library, "lacking_freed");
 	CHECK(!get("cuMemAllocAsync", &p, 0) && !p, "cuGetProcAddress answers success and has no such function: no pointer is given");
-	p = &failures;
-	CHECK(get("cuMemAlloc", &p, 0) == NOT_FOUND && p == &failures,
+	p = &told;
+	CHECK(get("cuMemAlloc", &p, 0) == NOT_FOUND && p == &told,
 	      "it answers that there is none: what the program had is not replaced");
-	CHECK(!get(NULL, &p, 0) && p == &failures, "without a name nothing is replaced");
+	CHECK(!get(NULL, &p, 0) && p == &told, "without a name nothing is replaced");
 	CHECK(!get("cuMemFree", NULL, 0), "nor without a place for the pointer");
 	CHECK(!get("cuGetProcAddress", &p, 0) && p == (first ? (void *)(uintptr_t)cuGetProcAddress : (void *)(uintptr_t)cuGetProcAddress_v2),
 	      "by itself it is found as the hooks', not as CUDA's");
@@ -107,7 +91,7 @@ static void by_proc(void *library)
 
 		*(void **)&call = variant[i];
 		CHECK(!call(4096) && freed(i) == 1, "a variant goes where it would have gone");
-		CHECK(told == before + (i < 4 ? 2 : 0), i < 4 ? "and is told" : "there is no hook left for it, and it works still");
+		CHECK(told == before + (i < 4 ? 2 : 0), "%s", i < 4 ? "and is told" : "there is no hook left for it, and it works still");
 	}
 }
 
@@ -157,8 +141,7 @@ static void fork_inside(void)
 
 	child = -1;
 	CHECK(!peerdma_hooks_subscribe(forks, &calls), "a subscriber that forks");
-	if (cuMemFree_v2(4096) || calls != 2)
-		failures++;
+	CHECK(!cuMemFree_v2(4096) && calls == 2);
 	if (!child) {
 		int bad = 0;
 
@@ -185,10 +168,9 @@ int main(int argc, char **argv)
 	absent("no libcuda, no HSA");
 	CHECK(!peerdma_hooks_report(NULL, 0), "there is nothing to report");
 	library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	if (!library) {
-		printf("not ok - the stand-in: %s\n", argc > 1 ? dlerror() : "which?");
-		return 1;
-	}
+	/* The report comes at exit: no abort(). */
+	if (!CHECK(library, "the stand-in: %s", argc > 1 ? dlerror() : "which?"))
+		return check_end(NULL);
 	first = !strcmp(argv[argc - 1], "first");
 	absent("a libcuda that lacks them");
 	by_proc(library);
@@ -196,5 +178,5 @@ int main(int argc, char **argv)
 	report();
 	peerdma_hooks_unsubscribe(tell, NULL);
 	fork_inside();
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -14,7 +14,6 @@ static unsigned int seen;
 
 static void tell(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	seen += event->kind == PEERDMA_HOOK_FREE && !event->after;
 }
 

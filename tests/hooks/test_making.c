@@ -5,22 +5,14 @@
  * told before it runs and after, and gets the arguments that it was called with.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "../check.h"
 #include "stand-in/fake_cuda.h"
 #include "peerdma_hooks.h"
 
-static int failures, called;
+static int called;
 
 static const struct fake_call *(*last)(void);
-
-static void check(int ok, const char *name, const char *what)
-{
-	if (!ok)
-		printf("not ok - %s: %s\n", name, what);
-	failures += !ok;
-}
 
 /* COUNT(of the parameters), 0 for (void). */
 #define NTH(_0, _1, _2, _3, _4, _5, _6, _7, _8, n, ...)	n
@@ -43,20 +35,20 @@ static void try(void *library, const char *name, int parameters, int making, int
 	int passed = 1;
 
 	*(void **)&call = dlsym(library, name);
-	check(call != NULL, name, "is there");
+	CHECK(call != NULL, "%s: %s", name, "is there");
 	if (!call)
 		return;
 	told = 0;
-	check(!peerdma_hooks_subscribe(tell, (void *)name), name, "can be subscribed to");
-	check(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, name, "returns what CUDA's does");
+	CHECK(!peerdma_hooks_subscribe(tell, (void *)name), "%s: %s", name, "can be subscribed to");
+	CHECK(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, "%s: %s", name, "returns what CUDA's does");
 	peerdma_hooks_unsubscribe(tell, (void *)name);
-	check(told == (frees ? 2 : 0), name, frees ? "is told before and after" : "is not told");
-	check(!strcmp(last()->name, name), name, "goes to CUDA's");
+	CHECK(told == (frees ? 2 : 0), "%s: %s", name, frees ? "is told before and after" : "is not told");
+	CHECK(!strcmp(last()->name, name), "%s: %s", name, "goes to CUDA's");
 	for (int i = 0; i < parameters; i++)
 		passed &= last()->arguments[i] == (uintptr_t)i + 1;
-	check(passed, name, "gets its arguments");
-	check(last()->word == before + (making ? PEERDMA_HOOKS_MAKING_ONE + 1 : 0), name, "is counted as under way meanwhile");
-	check(*word == before + (making ? PEERDMA_HOOKS_MAKING_ONE : 0), name, "and as begun after it, though it failed");
+	CHECK(passed, "%s: %s", name, "gets its arguments");
+	CHECK(last()->word == before + (making ? PEERDMA_HOOKS_MAKING_ONE + 1 : 0), "%s: %s", name, "is counted as under way meanwhile");
+	CHECK(*word == before + (making ? PEERDMA_HOOKS_MAKING_ONE : 0), "%s: %s", name, "and as begun after it, though it failed");
 	called++;
 }
 
@@ -74,7 +66,7 @@ int main(int argc, char **argv)
 	*(void **)&last = dlsym(library, "fake_last");
 	*(void **)&watch = dlsym(library, "fake_watch");
 	watch(peerdma_hooks_making());
-	check(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "the word", "is not 0, and nothing is under way");
+	CHECK(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "%s: %s", "the word", "is not 0, and nothing is under way");
 
 #define CUDA(name, PARAMS, making, frees)	try(library, #name, COUNT PARAMS, making, frees)
 #define HSA(...)
@@ -89,8 +81,8 @@ int main(int argc, char **argv)
 		if (r[i].missed & PEERDMA_HOOK_ABSENT)
 			continue;
 		reported++;
-		check(r[i].events == 1, r[i].call, "was called once");
+		CHECK(r[i].events == 1, "%s: %s", r[i].call, "was called once");
 	}
-	printf("%d functions called, %u reported, %d failed\n", called, reported, failures);
-	return failures || called < 30 || reported != (unsigned int)called;
+	CHECK(called >= 30 && reported == (unsigned int)called, "%d functions called, %u reported", called, reported);
+	return check_end(NULL);
 }

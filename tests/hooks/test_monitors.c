@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
  * test_monitors.c - what `peerdma cache` says guards each region of a cache of pins:
- * host memory, nobody; GPU memory of which only the buffer id tells, the hooks where
+ * host memory, none; GPU memory of which only the buffer id tells, the hooks where
  * they see every free, and a check at each hit where they are not there.
  *
  * usage: test_monitors PEERDMA hooks|check
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cuda.h>
 #include "peerdma.h"
@@ -78,7 +74,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	/* For whoever is started from here: a system may let only a debugger look at its own children. */
+	/* For what is started from here: a system may let only a debugger look at its own children. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	host = aligned_alloc(LENGTH, LENGTH);
 	if (!host || cuInit(0) || cuCtxCreate(&context, 0, 0) || cuMemAlloc(&p, LENGTH) || peerdma_open(&ctx, 0) ||
@@ -93,16 +89,16 @@ int main(int argc, char **argv)
 	CHECK(region_says((void *)(uintptr_t)p, "why", "the registration has no word"), "and why not a word");
 	CHECK(region_says(host, "monitor", "host"), "host memory: the monitor that its pin started");
 	CHECK(region_says(host, "why", "a monitor of host memory ends"), "and why");
-	if (failures)
+	if (check_counts.failures)
 		puts(text);
 	look(argv[1], "");
 	CHECK(strstr(text, "host: a monitor of host memory ends") != NULL, "people are told of it");
 	CHECK(strstr(text, strcmp(argv[2], "hooks") ? "check: the registration has no word, and libpeerdma-hooks is not" :
 		     "hooks: the registration has no word; libpeerdma-hooks sees every way") != NULL, "and of who");
-	if (failures)
+	if (check_counts.failures)
 		puts(text);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 	free(host);
-	return failures != 0;
+	return check_end(NULL);
 }

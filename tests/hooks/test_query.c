@@ -9,11 +9,7 @@
  * Exit code 77: there is no CUDA.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../lib/cuda_calls.h"
@@ -40,7 +36,7 @@ static struct peerdma_memory query(const void *p)
 
 /* ---- addresses that change hands ---- */
 
-enum state { NOBODYS, WAS_HOSTS, HOSTS, REGISTERED, CUDAS, STATES };
+enum state { NOT_MAPPED, WAS_HOSTS, HOSTS, REGISTERED, CUDAS, STATES };
 
 /*
  * version is odd while the memory changes hands.  Who asks compares the answer only if
@@ -69,7 +65,7 @@ static unsigned int next(unsigned int *seed)
 
 /*
  * On softgpu the addresses are within its window, where unmapped memory is reserved
- * memory: what anybody else maps must not land there.
+ * memory: what another thread maps must not land there.
  */
 static int map(struct slot *s, int prot)
 {
@@ -124,7 +120,7 @@ static void cuda_gives_back(struct slot *s)
 static enum state step(struct slot *s, enum state from, unsigned int choice)
 {
 	switch (from) {
-	case NOBODYS:
+	case NOT_MAPPED:
 	case WAS_HOSTS:
 		if (choice % 3 ? cuda_takes(s) : map(s, PROT_READ | PROT_WRITE))
 			return choice % 3 ? CUDAS : HOSTS;
@@ -142,7 +138,7 @@ static enum state step(struct slot *s, enum state from, unsigned int choice)
 		return HOSTS;
 	default:
 		cuda_gives_back(s);
-		return NOBODYS;
+		return NOT_MAPPED;
 	}
 	atomic_fetch_add(&refused, 1);
 	return from;
@@ -157,7 +153,7 @@ static int right(const struct peerdma_memory *m, enum state state, uint64_t id, 
 		return m->kind == PEERDMA_KIND_HOST && m->flags & PEERDMA_MEMORY_CUDA && m->base == (uintptr_t)p;
 	case HOSTS:
 		return m->kind == PEERDMA_KIND_HOST && !(m->flags & PEERDMA_MEMORY_CUDA);
-	case WAS_HOSTS:		/* nobody tells of munmap() */
+	case WAS_HOSTS:		/* munmap() is not reported */
 		return m->kind == PEERDMA_KIND_UNKNOWN || (remembers && m->kind == PEERDMA_KIND_HOST);
 	default:		/* freed GPU memory, always */
 		return m->kind == PEERDMA_KIND_UNKNOWN;
@@ -312,10 +308,8 @@ int main(int argc, char **argv)
 		rounds = atoi(argv[2]);
 	if (argc > 3)
 		first_seed = atoi(argv[3]);
-	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0)) {
-		printf("no CUDA here\n");
-		return 77;
-	}
+	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDeviceGet(&device, 0))
+		check_skip("no CUDA here");
 	on_softgpu = dlsym(RTLD_DEFAULT, "softgpu_watch") || dlsym(dlopen("libcuda.so.1", RTLD_NOW), "softgpu_watch");
 	cu.cuDevicePrimaryCtxRetain(&context, device);
 	cu.cuCtxSetCurrent(context);
@@ -326,6 +320,5 @@ int main(int argc, char **argv)
 	neighbours();
 	made_the_hosts();
 	hands();
-	printf("%d failed\n", failures);
-	return failures != 0;
+	return check_end(NULL);
 }

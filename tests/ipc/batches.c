@@ -6,15 +6,7 @@
  *
  *	ipc_batches [ROUNDS [SEED]]
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"
@@ -327,7 +319,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < THERE; i++)
 		CHECK(!OPEN(&o.device[i], &there[i]), "memory of the other process");
-	if (!failures) {
+	if (!check_counts.failures) {
 		rows();
 		long_rows(&o);
 		batches(&o);
@@ -341,5 +333,5 @@ int main(int argc, char **argv)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	fflush(stdout);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

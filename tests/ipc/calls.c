@@ -6,12 +6,7 @@
  * usage: calls TEST
  */
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -21,13 +16,13 @@
 #include "util.h"
 
 #define LENGTH 8192UL
-#define FAILS(call, error, begins, says) fails(__LINE__, (call), error, begins, says)
+#define REFUSED(call, error, begins, says) refused(__LINE__, (call), error, begins, says)
 
-static void fails(int line, int ret, int error, const char *begins, const char *says)
+static void refused(int line, int ret, int error, const char *begins, const char *says)
 {
 	const char *text = peerdma_last_error();
 
-	check(ret == error && !strncmp(text, begins, strlen(begins)) && strstr(text, says), line, "%s %s: %d", begins, says, ret);
+	CHECK_AT(line, ret == error && !strncmp(text, begins, strlen(begins)) && strstr(text, says), "%s %s: %d", begins, says, ret);
 }
 
 /* ---- wrong arguments ---- */
@@ -47,78 +42,78 @@ static void wrong(void)
 
 	CHECK(!OPEN(&a.handle, &m) && !peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &s), "opened");
 
-	FAILS(peerdma_ipc_alloc(0, 0, &p), -EINVAL, "peerdma_ipc_alloc: 0 bytes", "give a length");
-	FAILS(peerdma_ipc_alloc(1, 1, &p), -EINVAL, "peerdma_ipc_alloc: 1 bytes, flags 0x1", "0 for flags");
-	FAILS(peerdma_ipc_alloc(SIZE_MAX, 0, &p), -ENOMEM, "peerdma_ipc_alloc: ", "more than the address space");
-	FAILS(peerdma_ipc_alloc(SIZE_MAX / 2, 0, &p), -ENOMEM, "peerdma_ipc_alloc: ", "more than the address space");
+	REFUSED(peerdma_ipc_alloc(0, 0, &p), -EINVAL, "peerdma_ipc_alloc: 0 bytes", "give a length");
+	REFUSED(peerdma_ipc_alloc(1, 1, &p), -EINVAL, "peerdma_ipc_alloc: 1 bytes, flags 0x1", "0 for flags");
+	REFUSED(peerdma_ipc_alloc(SIZE_MAX, 0, &p), -ENOMEM, "peerdma_ipc_alloc: ", "more than the address space");
+	REFUSED(peerdma_ipc_alloc(SIZE_MAX / 2, 0, &p), -ENOMEM, "peerdma_ipc_alloc: ", "more than the address space");
 	CHECK(p == (void *)1, "nothing is given");
-	FAILS(peerdma_ipc_free(bytes), -EINVAL, "peerdma_ipc_free: ", "is not what peerdma_ipc_alloc() returned");
+	REFUSED(peerdma_ipc_free(bytes), -EINVAL, "peerdma_ipc_free: ", "is not what peerdma_ipc_alloc() returned");
 	CHECK(!peerdma_ipc_free(NULL), "NULL is ignored");
 	CHECK(!peerdma_ipc_alloc(LENGTH, 0, &p), "memory");
-	FAILS(peerdma_ipc_free((char *)p + 1), -EINVAL, "peerdma_ipc_free: ", "is not what");
+	REFUSED(peerdma_ipc_free((char *)p + 1), -EINVAL, "peerdma_ipc_free: ", "is not what");
 
-	FAILS(peerdma_ipc_export(p, 8, 0, NULL), -EINVAL, "peerdma_ipc_export: ", "'handle' is NULL");
-	FAILS(peerdma_ipc_export(p, 0, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the length is 0");
+	REFUSED(peerdma_ipc_export(p, 8, 0, NULL), -EINVAL, "peerdma_ipc_export: ", "'handle' is NULL");
+	REFUSED(peerdma_ipc_export(p, 0, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the length is 0");
 	for (unsigned int bit = 2; bit < 32; bit++)
-		FAILS(peerdma_ipc_export(p, 8, 1U << bit, &h), -EINVAL, "peerdma_ipc_export: ", "unknown flags");
-	FAILS(peerdma_ipc_export(p, SIZE_MAX, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the end of addresses");
-	FAILS(peerdma_ipc_export((char *)p + 1, LENGTH, 0, &h), -ENXIO, "peerdma_ipc_export: ",
+		REFUSED(peerdma_ipc_export(p, 8, 1U << bit, &h), -EINVAL, "peerdma_ipc_export: ", "unknown flags");
+	REFUSED(peerdma_ipc_export(p, SIZE_MAX, 0, &h), -EINVAL, "peerdma_ipc_export: ", "the end of addresses");
+	REFUSED(peerdma_ipc_export((char *)p + 1, LENGTH, 0, &h), -ENXIO, "peerdma_ipc_export: ",
 	      "passes the end of its allocation");
-	FAILS(peerdma_ipc_export(NULL, 1, 0, &h), -ENXIO, "peerdma_ipc_export: ", "nothing is mapped there");
-	FAILS(peerdma_ipc_export(bytes, 1, 0, &h), -EOPNOTSUPP, "peerdma_ipc_export: ", "private memory");
-	FAILS(peerdma_ipc_export(m->ptr, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ", "let its owner export it");
-	FAILS(peerdma_ipc_export((char *)m->ptr + LENGTH - 1, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ",
+	REFUSED(peerdma_ipc_export(NULL, 1, 0, &h), -ENXIO, "peerdma_ipc_export: ", "nothing is mapped there");
+	REFUSED(peerdma_ipc_export(bytes, 1, 0, &h), -EOPNOTSUPP, "peerdma_ipc_export: ", "private memory");
+	REFUSED(peerdma_ipc_export(m->ptr, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ", "let its owner export it");
+	REFUSED(peerdma_ipc_export((char *)m->ptr + LENGTH - 1, 1, 0, &h), -EEXIST, "peerdma_ipc_export: ",
 	      "let its owner export it");
 	CHECK(!peerdma_ipc_export((char *)p + LENGTH - 1, 1, 0, &h), "the last byte");
-	FAILS(peerdma_ipc_export(p, 8, PEERDMA_IPC_ANY_USER, &mine_h), -EINVAL, "peerdma_ipc_export: flags 0x1",
+	REFUSED(peerdma_ipc_export(p, 8, PEERDMA_IPC_ANY_USER, &mine_h), -EINVAL, "peerdma_ipc_export: flags 0x1",
 	      "is exported with 0");
-	FAILS(peerdma_ipc_unexport(NULL), -EINVAL, "peerdma_ipc_unexport: ", "'handle' is NULL");
-	FAILS(peerdma_ipc_unexport(&a.handle), -EINVAL, "peerdma_ipc_unexport: ", "no export of this handle");
-	FAILS(peerdma_ipc_unexport(&b.handle), -EINVAL, "peerdma_ipc_unexport: ", "peerdma_ipc_signal_open()");
+	REFUSED(peerdma_ipc_unexport(NULL), -EINVAL, "peerdma_ipc_unexport: ", "'handle' is NULL");
+	REFUSED(peerdma_ipc_unexport(&a.handle), -EINVAL, "peerdma_ipc_unexport: ", "no export of this handle");
+	REFUSED(peerdma_ipc_unexport(&b.handle), -EINVAL, "peerdma_ipc_unexport: ", "peerdma_ipc_signal_open()");
 	CHECK(!peerdma_ipc_unexport(&h) && !peerdma_ipc_unexport(&h), "unexport; it has ended");
 
-	FAILS(peerdma_ipc_open(&a.handle, sizeof(a.handle), 0, NULL), -EINVAL, "peerdma_ipc_open: ", "'memory' is NULL");
-	FAILS(peerdma_ipc_open(&a.handle, sizeof(a.handle), 1, &m), -EINVAL, "peerdma_ipc_open: ", "unknown flags");
-	FAILS(peerdma_ipc_open(NULL, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "'handle' is NULL");
-	FAILS(peerdma_ipc_open(&a.handle, 0, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 0 bytes", "128");
-	FAILS(peerdma_ipc_open(&a.handle, 127, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 127 bytes", "128");
-	FAILS(peerdma_ipc_open(&a.handle, 129, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 129 bytes", "128");
-	FAILS(peerdma_ipc_open(&b.handle, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "peerdma_ipc_signal_open()");
-	FAILS(peerdma_ipc_open(&h, sizeof(h), 0, &m), -EEXIST, "peerdma_ipc_open: ", "made by this process");
-	FAILS(peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &mine), -EINVAL, "peerdma_ipc_signal_open: ",
+	REFUSED(peerdma_ipc_open(&a.handle, sizeof(a.handle), 0, NULL), -EINVAL, "peerdma_ipc_open: ", "'memory' is NULL");
+	REFUSED(peerdma_ipc_open(&a.handle, sizeof(a.handle), 1, &m), -EINVAL, "peerdma_ipc_open: ", "unknown flags");
+	REFUSED(peerdma_ipc_open(NULL, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "'handle' is NULL");
+	REFUSED(peerdma_ipc_open(&a.handle, 0, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 0 bytes", "128");
+	REFUSED(peerdma_ipc_open(&a.handle, 127, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 127 bytes", "128");
+	REFUSED(peerdma_ipc_open(&a.handle, 129, 0, &m), -EINVAL, "peerdma_ipc_open: the handle has 129 bytes", "128");
+	REFUSED(peerdma_ipc_open(&b.handle, sizeof(a.handle), 0, &m), -EINVAL, "peerdma_ipc_open: ", "peerdma_ipc_signal_open()");
+	REFUSED(peerdma_ipc_open(&h, sizeof(h), 0, &m), -EEXIST, "peerdma_ipc_open: ", "made by this process");
+	REFUSED(peerdma_ipc_signal_open(&a.handle, sizeof(a.handle), &mine), -EINVAL, "peerdma_ipc_signal_open: ",
 	      "peerdma_ipc_open()");
-	FAILS(peerdma_ipc_signal_open(NULL, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "'handle' is NULL");
-	FAILS(peerdma_ipc_signal_open(&b.handle, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "5 bytes");
+	REFUSED(peerdma_ipc_signal_open(NULL, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "'handle' is NULL");
+	REFUSED(peerdma_ipc_signal_open(&b.handle, 5, &mine), -EINVAL, "peerdma_ipc_signal_open: ", "5 bytes");
 	CHECK(!peerdma_ipc_close(NULL) && !peerdma_ipc_signal_close(NULL), "NULL is ignored");
 
-	FAILS(peerdma_ipc_signal_create(0, 0, NULL), -EINVAL, "peerdma_ipc_signal_create: ", "'signal' is NULL");
+	REFUSED(peerdma_ipc_signal_create(0, 0, NULL), -EINVAL, "peerdma_ipc_signal_create: ", "'signal' is NULL");
 	for (unsigned int bit = 1; bit < 32; bit++) {
 		if (1U << bit != PEERDMA_IPC_HSA)
-			FAILS(peerdma_ipc_signal_create(0, 1U << bit, &mine), -EINVAL, "peerdma_ipc_signal_create: ",
+			REFUSED(peerdma_ipc_signal_create(0, 1U << bit, &mine), -EINVAL, "peerdma_ipc_signal_create: ",
 			      "unknown flags");
 	}
-	FAILS(peerdma_ipc_signal_export(s, &h), -EINVAL, "peerdma_ipc_signal_export: ", "another process's signal");
-	FAILS(peerdma_ipc_signal_wait(s, 4, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition 4", "enum");
-	FAILS(peerdma_ipc_signal_wait(s, -1, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition -1", "enum");
-	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 6, 0, NULL), -EAGAIN, "peerdma_ipc_signal_wait: timed out",
+	REFUSED(peerdma_ipc_signal_export(s, &h), -EINVAL, "peerdma_ipc_signal_export: ", "another process's signal");
+	REFUSED(peerdma_ipc_signal_wait(s, 4, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition 4", "enum");
+	REFUSED(peerdma_ipc_signal_wait(s, -1, 0, 0, NULL), -EINVAL, "peerdma_ipc_signal_wait: condition -1", "enum");
+	REFUSED(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 6, 0, NULL), -EAGAIN, "peerdma_ipc_signal_wait: timed out",
 	      "the value, 5,");
-	FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_NE, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
-	FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_LT, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
-	FAILS(peerdma_ipc_signal_stream_set(s, NULL, 1), -ENODEV, "peerdma_ipc_signal_stream_set: ", "");
+	REFUSED(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_NE, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
+	REFUSED(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_LT, 1), -EOPNOTSUPP, "peerdma_ipc_signal_stream_wait: ", "");
+	REFUSED(peerdma_ipc_signal_stream_set(s, NULL, 1), -ENODEV, "peerdma_ipc_signal_stream_set: ", "");
 
-	FAILS(peerdma_ipc_query(m->ptr, &(struct peerdma_ipc_info){ .size = 4 }), -EINVAL, "peerdma_ipc_query: ",
+	REFUSED(peerdma_ipc_query(m->ptr, &(struct peerdma_ipc_info){ .size = 4 }), -EINVAL, "peerdma_ipc_query: ",
 	      "size field is 4");
-	FAILS(peerdma_ipc_query(bytes, &info), -ENOENT, "peerdma_ipc_query: ", "not in memory that this process has opened");
-	FAILS(peerdma_ipc_counters(&counters), -EINVAL, "peerdma_ipc_counters: ", "size field is 4");
+	REFUSED(peerdma_ipc_query(bytes, &info), -ENOENT, "peerdma_ipc_query: ", "not in memory that this process has opened");
+	REFUSED(peerdma_ipc_counters(&counters), -EINVAL, "peerdma_ipc_counters: ", "size field is 4");
 
 	good.memory = m;
 	good.local = bytes;
-	FAILS(peerdma_ipc_copy(&good, 0, NULL, 0), -EINVAL, "peerdma_ipc_copy: no transfers", "");
-	FAILS(peerdma_ipc_copy(NULL, 1, NULL, 0), -EINVAL, "peerdma_ipc_copy: ", "'transfers' is NULL");
+	REFUSED(peerdma_ipc_copy(&good, 0, NULL, 0), -EINVAL, "peerdma_ipc_copy: no transfers", "");
+	REFUSED(peerdma_ipc_copy(NULL, 1, NULL, 0), -EINVAL, "peerdma_ipc_copy: ", "'transfers' is NULL");
 #define COPY(error, begins, says, ...) do {								\
 	t[0] = t[1] = good;										\
 	__VA_ARGS__;											\
-	FAILS(peerdma_ipc_copy(t, 2, NULL, 0), error, "peerdma_ipc_copy: " begins, says);		\
+	REFUSED(peerdma_ipc_copy(t, 2, NULL, 0), error, "peerdma_ipc_copy: " begins, says);		\
 } while (0)
 	memset(bytes, 1, sizeof(bytes));
 	COPY(-EINVAL, "the struct's size field is 8", "", t[0].size = 8);
@@ -147,14 +142,14 @@ static void wrong(void)
 	t[0].error = t[0].path = 77;
 	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && !t[0].error && t[0].path == PEERDMA_IPC_PATH_NONE, "nothing to copy");
 	ASK(&o, OTHER_CLOSE);
-	FAILS(peerdma_ipc_copy(t, 1, s, 0), -ESTALE, "peerdma_ipc_copy: ", "signal");
+	REFUSED(peerdma_ipc_copy(t, 1, s, 0), -ESTALE, "peerdma_ipc_copy: ", "signal");
 	ASK(&o, OTHER_FREE);
 	t[0] = good;
 	bytes[0] = 1;
-	FAILS(peerdma_ipc_copy(t, 1, NULL, 0), -ESTALE, "peerdma_ipc_copy: the exporter (pid ", "get a new handle");
+	REFUSED(peerdma_ipc_copy(t, 1, NULL, 0), -ESTALE, "peerdma_ipc_copy: the exporter (pid ", "get a new handle");
 	CHECK(t[0].error == -ESTALE && t[0].path == PEERDMA_IPC_PATH_NONE && bytes[0] == 1, "so says the transfer");
 	other_end(&o, SIGKILL);
-	FAILS(peerdma_ipc_copy(t, 1, NULL, 0), -EOWNERDEAD, "peerdma_ipc_copy: the exporter (pid ", "has ended");
+	REFUSED(peerdma_ipc_copy(t, 1, NULL, 0), -EOWNERDEAD, "peerdma_ipc_copy: the exporter (pid ", "has ended");
 	CHECK(t[0].error == -EOWNERDEAD, "so says the transfer");
 	peerdma_ipc_close(m);
 	peerdma_ipc_signal_close(s);
@@ -182,23 +177,23 @@ static void child(void)
 		struct peerdma_ipc_transfer t = { .size = sizeof(t), .memory = m, .local = &byte, .length = 1,
 			.flags = PEERDMA_IPC_READ };
 
-		failures = 0;
+		check_counts.failures = 0;
 		for (int i = 0; i < 2; i++) {
 			struct peerdma_ipc_signal *s = both[i];
 
-			FAILS(peerdma_ipc_signal_export(s, &h), -EPERM, "peerdma_ipc_signal_export: ", "parent");
-			FAILS(peerdma_ipc_signal_set(s, 1), -EPERM, "peerdma_ipc_signal_set: ", "parent");
-			FAILS(peerdma_ipc_signal_add(s, 1), -EPERM, "peerdma_ipc_signal_add: ", "parent");
-			FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 5, 0, NULL), -EPERM, "peerdma_ipc_signal_wait: ",
+			REFUSED(peerdma_ipc_signal_export(s, &h), -EPERM, "peerdma_ipc_signal_export: ", "parent");
+			REFUSED(peerdma_ipc_signal_set(s, 1), -EPERM, "peerdma_ipc_signal_set: ", "parent");
+			REFUSED(peerdma_ipc_signal_add(s, 1), -EPERM, "peerdma_ipc_signal_add: ", "parent");
+			REFUSED(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 5, 0, NULL), -EPERM, "peerdma_ipc_signal_wait: ",
 			      "parent");
-			FAILS(peerdma_ipc_signal_stream_set(s, NULL, 1), -EPERM, "peerdma_ipc_signal_stream_set: ", "parent");
-			FAILS(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_EQ, 1), -EPERM,
+			REFUSED(peerdma_ipc_signal_stream_set(s, NULL, 1), -EPERM, "peerdma_ipc_signal_stream_set: ", "parent");
+			REFUSED(peerdma_ipc_signal_stream_wait(s, NULL, PEERDMA_IPC_EQ, 1), -EPERM,
 			      "peerdma_ipc_signal_stream_wait: ", "parent");
 			CHECK(!peerdma_ipc_signal_close(s), "close");
 		}
-		FAILS(peerdma_ipc_copy(&t, 1, NULL, 0), -EPERM, "peerdma_ipc_copy: transfer 0: ", "parent");
+		REFUSED(peerdma_ipc_copy(&t, 1, NULL, 0), -EPERM, "peerdma_ipc_copy: transfer 0: ", "parent");
 		CHECK(!peerdma_ipc_close(m), "close");
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(!status, "the child: %d", status);
@@ -281,8 +276,7 @@ static void descriptors_out(void)
 
 	there[0] = ASK(&o, OTHER_ALLOC, .value = LENGTH, .fill = 7);
 	there[1] = ASK(&o, OTHER_SIGNAL, .value = 5);
-	if (ftruncate(fd, LENGTH))
-		abort();
+	MUST(!ftruncate(fd, LENGTH));
 	shared = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	getrlimit(RLIMIT_NOFILE, &was);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -297,7 +291,7 @@ static void descriptors_out(void)
 			ret = calls[i].call();
 			setrlimit(RLIMIT_NOFILE, &was);
 			if (ret)
-				FAILS(ret, -EMFILE, calls[i].name, "RLIMIT_NOFILE");
+				REFUSED(ret, -EMFILE, calls[i].name, "RLIMIT_NOFILE");
 			CHECK(more || ret, "%s needs one", calls[i].name);
 			if (ret && (fd = dup(0)) != free_one && i != 1)
 				CHECK(0, "%s: %d is left open", calls[i].name, free_one);
@@ -366,13 +360,13 @@ static int limited(rlim_t size, int (*call)(void))
 /* In a process of its own, which the kernel would kill. */
 static void small_files(void)
 {
-	FAILS(limited(65536, alloc_much), -EFBIG, "peerdma_ipc_alloc: ", "RLIMIT_FSIZE");
+	REFUSED(limited(65536, alloc_much), -EFBIG, "peerdma_ipc_alloc: ", "RLIMIT_FSIZE");
 	CHECK(!limited(65536, alloc_shared), "as much as a file may have");
-	FAILS(limited(65536, export), -EFBIG, "peerdma_ipc_export: ", "RLIMIT_FSIZE");
-	FAILS(limited(65536, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	REFUSED(limited(65536, export), -EFBIG, "peerdma_ipc_export: ", "RLIMIT_FSIZE");
+	REFUSED(limited(65536, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
 	CHECK(!export(), "later it works");
-	FAILS(limited(0, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
-	FAILS(limited(0, create), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	REFUSED(limited(0, create_in_arena), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
+	REFUSED(limited(0, create), -EFBIG, "peerdma_ipc_signal_create: ", "RLIMIT_FSIZE");
 	CHECK(!create_in_arena() && !create() && !limited(0, create_in_arena), "later it works, and what is there is enough");
 	CHECK(!limited(0, open_cache), "a cache does without a file");
 	peerdma_ipc_free(shared);
@@ -388,7 +382,7 @@ static void file_size(void)
 	if (!pid) {
 		small_files();
 		fflush(stdout);
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "it lives: %#x", status);
@@ -402,7 +396,7 @@ static bool counted(struct peerdma_ipc_counters *expected, int line)
 
 	memset(&c, 0xff, sizeof(c));
 	c.size = expected->size = sizeof(c);
-	return check(!peerdma_ipc_counters(&c) && !memcmp(&c, expected, sizeof(c)), line, "counted");
+	return CHECK_AT(line, !peerdma_ipc_counters(&c) && !memcmp(&c, expected, sizeof(c)), "counted");
 }
 
 static void facts(void)
@@ -539,7 +533,6 @@ static void thread(void)
 
 static void handler(int sig)
 {
-	(void)sig;
 }
 
 /* Again and again, so that one comes while it sleeps. */
@@ -551,7 +544,7 @@ static void interrupted(void)
 	CHECK(!peerdma_ipc_signal_create(1, 0, &s), "created");
 	sigaction(SIGALRM, &(struct sigaction) { .sa_handler = handler }, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
-	FAILS(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 2, 60000000000, NULL), -EINTR, "peerdma_ipc_signal_wait: ",
+	REFUSED(peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 2, 60000000000, NULL), -EINTR, "peerdma_ipc_signal_wait: ",
 	      "interrupted by a signal");
 	setitimer(ITIMER_REAL, &never, NULL);
 	peerdma_ipc_signal_close(s);

@@ -3,12 +3,8 @@
  * cuda_memory.c - CUDA's memory, on a stand-in that does what CUDA does in rare cases: the memory is replaced while it is
  * exported, and an open gives less memory than the exporter said.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "fake_cuda.h"
 #include "peerdma.h"

@@ -9,16 +9,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "../lib/main_ended.h"
 #include "other.h"
@@ -55,7 +51,7 @@ static pid_t process(void (*fn)(void))
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fn();
 		fflush(stdout);
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	return pid;
 }
@@ -76,8 +72,7 @@ static void halt(pid_t pid)
 static void create(int n, struct peerdma_ipc_signal **s, uint64_t value)
 {
 	for (int i = 0; i < n; i++) {
-		if (peerdma_ipc_signal_create(value + (uint64_t)i, 0, &s[i]) || peerdma_ipc_signal_export(s[i], &shared->h[i]))
-			abort();
+		MUST(!peerdma_ipc_signal_create(value + (uint64_t)i, 0, &s[i]) && !peerdma_ipc_signal_export(s[i], &shared->h[i]));
 	}
 	atomic_store(&shared->ready, 1);
 }
@@ -165,7 +160,6 @@ static void *open_first(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	atomic_store(&shared->go, 1);
 	CHECK(OPEN_SIGNAL(&shared->h[0], &s) == -ETIMEDOUT, "of the one that is stopped");
 	return NULL;
@@ -232,8 +226,7 @@ static void false_exporter(void)
 	char *p, request[64];
 	uint32_t slot;
 
-	if (ftruncate(home, (off_t)size))
-		abort();
+	MUST(!ftruncate(home, (off_t)size));
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, home, 0);
 	memcpy(p, "pdmahome", 8);
 	*(uint32_t *)(void *)(p + 8) = 65536;
@@ -241,8 +234,7 @@ static void false_exporter(void)
 	memcpy(p + 4096 + 8 * slot, forged.bytes + 80, 8);
 	fcntl(home, F_ADD_SEALS, F_SEAL_SHRINK);
 	conn = accept(listener, NULL, NULL);
-	if (recv(conn, request, sizeof(request), 0) < 0)
-		abort();
+	MUST(recv(conn, request, sizeof(request), 0) >= 0);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
@@ -274,12 +266,9 @@ static pid_t start_false_exporter(const struct peerdma_ipc_handle *handle, struc
 	for (int i = 32; i < 48; i++)
 		n += sprintf(address.sun_path + 1 + n, "%02x", forged.bytes[i]);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	if (seteuid(what.uid))
-		abort();
-	if (bind(listener, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) || listen(listener, 5))
-		abort();
-	if (seteuid(getuid()))
-		abort();
+	MUST(!seteuid(what.uid));
+	MUST(!bind(listener, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) && !listen(listener, 5));
+	MUST(!seteuid(getuid()));
 	pid = process(false_exporter);
 	close(listener);
 	return pid;
@@ -382,7 +371,6 @@ static int export_error = 1;
 
 static void *export_meanwhile(void *unused)
 {
-	(void)unused;
 	while (atomic_load(&state) < 1)
 		usleep(100);
 	export_error = peerdma_ipc_export(freed_at, 4096, 0, &shared->h[0]);
@@ -401,7 +389,6 @@ static uint64_t ended_before;		/* of exports, when the free of `freed_at` was ab
 
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (event->after || event->addr != (uintptr_t)freed_at)
 		return;
 	ended_before = ended();
@@ -416,8 +403,7 @@ static void *map_file(void *at, const char *text)
 {
 	int fd = memfd_create(text, MFD_CLOEXEC);
 
-	if (ftruncate(fd, 4096) || pwrite(fd, text, strlen(text), 0) < 0)
-		abort();
+	MUST(!ftruncate(fd, 4096) && pwrite(fd, text, strlen(text), 0) >= 0);
 	return mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 }
 
@@ -499,8 +485,7 @@ static void second_copy(void)
 	CHECK(dladdr((void *)(uintptr_t)peerdma_last_error, &info) && info.dli_fname, "the library's file");
 	in = open(info.dli_fname, O_RDONLY);
 	while ((n = read(in, bytes, sizeof(bytes))) > 0) {
-		if (write(out, bytes, (size_t)n) != n)
-			abort();
+		MUST(write(out, bytes, (size_t)n) == n);
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", out);
 	copy = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -540,8 +525,7 @@ static void files(void)
 	char *p;
 	pid_t pid;
 
-	if (ftruncate(fd, 8192))
-		abort();
+	MUST(!ftruncate(fd, 8192));
 	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	CHECK(peerdma_ipc_export(p, 4096, any, &h) == -EOPNOTSUPP, "a file that can be shortened is not every user's");
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
@@ -549,11 +533,11 @@ static void files(void)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		failures = 0;
+		check_counts.failures = 0;
 		CHECK(!OPEN(&shared->h[0], &m), "opened");
 		CHECK(mprotect(m->ptr, 4096, PROT_READ | PROT_WRITE) && errno == EACCES, "to read only, as the mapping is");
 		fflush(stdout);
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(!status, "in another process");
@@ -565,10 +549,10 @@ static void files(void)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		failures = 0;
+		check_counts.failures = 0;
 		CHECK(!OPEN(&shared->h[1], &m) && !memcmp(m->ptr, "second", 7), "is what another process opens");
 		fflush(stdout);
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(!status, "there");
@@ -665,8 +649,7 @@ static void take_all(bool epolls)
 	int fd, pair[2];
 
 	if (epolls && !full) {
-		if (pipe(pair) || write(pair[1], "", 1) != 1)
-			abort();
+		MUST(!pipe(pair) && write(pair[1], "", 1) == 1);
 		full = fcntl(pair[0], F_DUPFD, NUMBERS);
 	}
 	do {
@@ -705,8 +688,7 @@ static pid_t silent_importer(const struct peerdma_ipc_handle *handle)
 	int ready[2];
 	pid_t pid;
 
-	if (pipe(ready))
-		abort();
+	MUST(!pipe(ready));
 	at += sprintf(at, "peerdma-ipc/");
 	for (int i = 32; i < 48; i++)		/* where a handle has it */
 		at += sprintf(at, "%02x", handle->bytes[i]);
@@ -784,9 +766,9 @@ static void daemon_closes(void)
 	fflush(stdout);
 	child = fork();
 	if (!child) {
-		failures = 0;
+		check_counts.failures = 0;
 		check_all("in a forked child", o.sock, false);
-		_exit(failures ? 1 : 0);
+		_exit(check_counts.failures ? 1 : 0);
 	}
 	waitpid(child, &status, 0);
 	CHECK(!status, "a forked child has them all");
@@ -824,7 +806,6 @@ static void *open_and_close(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	while (!atomic_load(&stop)) {
 		if (!OPEN_SIGNAL(&shared->h[0], &s))
 			peerdma_ipc_signal_close(s);
@@ -872,8 +853,7 @@ static void *close_files(void *unused)
 	while (!atomic_load(&stop)) {
 		int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-		if (fd < 0 || close(fd))
-			abort();
+		MUST(fd >= 0 && !close(fd));
 	}
 	return unused;
 }
@@ -885,16 +865,14 @@ static void closing(void)
 	pthread_t thread;
 	int done = 0;
 
-	if (pthread_create(&thread, NULL, close_files, NULL))
-		abort();
+	MUST(!pthread_create(&thread, NULL, close_files, NULL));
 	for (int i = 0; i < 200; i++) {
 		int first = memfd_create("test", MFD_CLOEXEC);
 		/* Behind those of the other thread, or the search ends before it comes to them. */
 		int fd = fcntl(first, F_DUPFD_CLOEXEC, 100);
 		char *p;
 
-		if (fd < 0 || close(first) || ftruncate(fd, 4096))
-			abort();
+		MUST(fd >= 0 && !close(first) && !ftruncate(fd, 4096));
 		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		done += !peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h);
 		munmap(p, 4096);
@@ -912,14 +890,13 @@ static void *without_main(void *unused)
 	char *p, *r;
 
 	await_end_of_main();
-	if (fd < 0 || ftruncate(fd, 8192))
-		abort();
+	MUST(fd >= 0 && !ftruncate(fd, 8192));
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	r = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096);
 	CHECK(!peerdma_ipc_export(p, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h), "a file's memory is exported");
 	CHECK(!peerdma_ipc_export(r, 4096, PEERDMA_IPC_I_UNEXPORT, &h) && !peerdma_ipc_unexport(&h), "and for reading only");
 	fflush(stdout);
-	_exit(failures);
+	_exit(check_counts.failures);
 	return unused;
 }
 

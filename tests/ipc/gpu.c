@@ -6,15 +6,8 @@
  *
  * usage: ipc_gpu_*
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "gpu.h"
@@ -136,8 +129,7 @@ static struct exporter begin(void)
 	struct exporter e;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	fflush(NULL);
 	e.pid = fork();
 	if (!e.pid) {
@@ -506,7 +498,7 @@ int main(void)
 				hsa_signals();
 			else
 				one_kind(part);
-			exit(failures ? 1 : 0);
+			exit(check_counts.failures ? 1 : 0);
 		}
 		waitpid(pid, &status, 0);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)

@@ -28,7 +28,6 @@ static hsa_status_t see_agent(hsa_agent_t agent, void *data)
 {
 	hsa_device_type_t type;
 
-	(void)data;
 	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type))
 		return HSA_STATUS_ERROR;
 	if (!pools[type != HSA_DEVICE_TYPE_CPU].handle)
@@ -58,8 +57,6 @@ void *gpu_alloc(int kind, size_t length)
 
 void gpu_free(int kind, void *p, size_t length)
 {
-	(void)kind;
-	(void)length;
 	OK(hsa_amd_memory_pool_free(p));
 }
 
@@ -80,6 +77,5 @@ bool gpu_new_context(void)
 
 bool gpu_no_context(bool none)
 {
-	(void)none;
 	return false;
 }

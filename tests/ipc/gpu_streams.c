@@ -3,14 +3,8 @@
  * gpu_streams.c - signals that CUDA's streams wait for and set, between two processes, each with a
  * context of its own on the GPU.  Exits with 77 where the GPU cannot (cuStreamWaitValue64).
  */
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "cuda.h"
@@ -96,5 +90,5 @@ int main(void)
 	CHECK(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_GE, 2 * ROUNDS + 2, SECONDS, NULL), "the process that slept until then answers");
 	CHECK(waitpid(pid, &status, 0) == pid && !status, "the other process saw no fault");
 	CHECK(!peerdma_ipc_signal_close(s), "closed");
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -5,8 +5,6 @@
  * usage: handles TEST
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -196,7 +194,6 @@ static void export_to_read(void *arg)
 
 static void attack(void *unused)
 {
-	(void)unused;
 	open_to_write();
 }
 

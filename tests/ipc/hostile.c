@@ -12,12 +12,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "other.h"
 #include "util.h"
@@ -121,7 +117,7 @@ static int send_fds(int sock, const void *bytes, size_t size, int n)
 	return ret < 0 && errno == EPERM && n ? send_fd(sock, bytes, size, sock, 0) : ret;
 }
 
-/* Since Linux 6.16 nobody can send descriptors to a socket that does not want them. */
+/* Since Linux 6.16 no process can send descriptors to a socket that does not want them. */
 static void no_descriptors(void)
 {
 	int no = 0, fd = call();
@@ -247,8 +243,7 @@ static pid_t as_user(uid_t uid, void (*fn)(void))
 	char byte;
 	pid_t pid;
 
-	if (pipe(pipes))
-		abort();
+	MUST(!pipe(pipes));
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
@@ -311,8 +306,7 @@ static void send_lingering(void)
 	sent = send_fd(call(), &q, sizeof(q), slow, 12) >= 0;
 	for (int fd = call(), i = 0; i < 3; i++)
 		send_fd(fd, "x", 1, slow, 1);
-	if (sent && pthread_create(&id, NULL, close_one, &slow))
-		abort();
+	MUST(!sent || !pthread_create(&id, NULL, close_one, &slow));
 }
 
 static int open_as(uid_t uid)
@@ -367,20 +361,16 @@ static void strangers(void)
 		printf("# not tried: strangers: only root can be another user\n");
 		return;
 	}
-	if (pipe(pipes))
-		abort();
+	MUST(!pipe(pipes));
 	pid = fork();
 	if (!pid) {
-		int fds[300];
-
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (setresuid(1001, 1001, 1001))
 			_exit(1);
 		for (int i = 0; i < 300; i++)
-			fds[i] = call();
+			call();
 		if (write(pipes[1], &byte, 1) != 1)
 			_exit(1);
-		(void)fds;
 		pause();
 	}
 	CHECK(read(pipes[0], &byte, 1) == 1, "another user connects 300 times and says nothing");
@@ -428,5 +418,5 @@ int main(int argc, char **argv)
 	CHECK(served(), "at the end it serves still");
 	other_end(&exporter, SIGKILL);
 	fflush(stdout);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -120,7 +119,6 @@ static int gone(void)
 
 static void *ask_close(void *unused)
 {
-	(void)unused;
 	ASK(&o, OTHER_CLOSE);
 	return NULL;
 }
@@ -171,7 +169,7 @@ static void resources(void)
 	CHECK(ret == -EMFILE && strstr(peerdma_last_error(), "RLIMIT_NOFILE"), "open without descriptors: %d", ret);
 	fake_hsa.attaching = nothing;
 	ret = open_there(&s);
-	CHECK(ret == -EIO && strstr(peerdma_last_error(), "0x1001"), "another failure, of whose cause nobody can be asked: %d", ret);
+	CHECK(ret == -EIO && strstr(peerdma_last_error(), "0x1001"), "another failure, whose cause cannot be queried: %d", ret);
 	fake_hsa.attaching = no_resources;
 	now.rlim_cur--;
 	setrlimit(RLIMIT_NOFILE, &now);
@@ -208,7 +206,6 @@ static void raise_in_a_look(void)
 
 static void handler(int sig)
 {
-	(void)sig;
 	atomic_fetch_add(&handled, 1);
 }
 

@@ -6,20 +6,12 @@
  * number of instructions. Then this process waits for the signal, and just before it sleeps, late goes on to
  * the end of its call. Some time after that the third process sets the value, which must wake this process.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "peerdma.h"
+#include "../lib/checks.h"
 #include "peerdma_ipc.h"
 #include "syscalls.h"
 
@@ -35,12 +27,6 @@ static bool late_is_stopped;	/* in the middle of its call */
 static uint64_t round_number;
 static unsigned int sleeps, lost;
 
-static void fatal(const char *what)
-{
-	fprintf(stderr, "late_setter: %s: %s\n", what, peerdma_last_error());
-	exit(1);
-}
-
 static void pause_ms(long ms)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
@@ -50,8 +36,7 @@ static struct peerdma_ipc_signal *opened(void)
 {
 	struct peerdma_ipc_signal *s;
 
-	if (peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s))
-		fatal("open");
+	MUST(!peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s), "open");
 	return s;
 }
 
@@ -64,8 +49,7 @@ static void be_late(void)
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	for (;;) {
 		raise(SIGSTOP);
-		if (peerdma_ipc_signal_add(s, 0))
-			fatal("add");
+		MUST(!peerdma_ipc_signal_add(s, 0), "add");
 	}
 }
 
@@ -79,8 +63,7 @@ static void set(void)
 			pause_ms(1);
 		/* By now the other sleeps. */
 		pause_ms(3);
-		if (peerdma_ipc_signal_set(s, i))
-			fatal("set");
+		MUST(!peerdma_ipc_signal_set(s, i), "set");
 		atomic_store(&shared->done, i);
 	}
 }
@@ -90,8 +73,7 @@ static bool at_its_end(void)
 {
 	int status;
 
-	if (waitpid(late, &status, 0) != late || !WIFSTOPPED(status))
-		fatal("the late setter ended");
+	MUST(waitpid(late, &status, 0) == late && WIFSTOPPED(status), "the late setter ended");
 	return WSTOPSIG(status) == SIGSTOP;
 }
 
@@ -112,8 +94,7 @@ static void finish(void)
 		return;
 	late_is_stopped = false;
 	ptrace(PTRACE_CONT, late, NULL, NULL);
-	if (!at_its_end())
-		fatal("the late setter met a signal");
+	MUST(at_its_end(), "the late setter met a signal");
 }
 
 static long own_syscall(long number, long a[6])
@@ -139,21 +120,18 @@ int main(void)
 	pid_t setter;
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &shared->handle))
-		fatal("create");
+	MUST(!peerdma_ipc_signal_create(0, 0, &s) && !peerdma_ipc_signal_export(s, &shared->handle), "create");
 	setter = fork();
 	if (!setter)
 		set();
 	late = fork();
 	if (!late)
 		be_late();
-	if (!at_its_end())
-		fatal("it is not traced");
+	MUST(at_its_end(), "it is not traced");
 	while (n < MOST_STEPS && step(n)) {
 		late_is_stopped = true;
 		round_number = ++n;
-		if (peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, round_number, 10000000000ULL, NULL))
-			fatal("wait");
+		MUST(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, round_number, 10000000000ULL, NULL), "wait");
 		finish();
 	}
 	kill(late, SIGKILL);

@@ -6,8 +6,6 @@
  * usage: memory TEST
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -185,8 +183,7 @@ static void monitored(void)
 	int fd = memfd_create("test", MFD_CLOEXEC), ret;
 	char *p, *again;
 
-	if (ftruncate(fd, 65536))
-		abort();
+	MUST(!ftruncate(fd, 65536));
 	p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memset(p, 1, 65536);
 	ret = peerdma_ipc_export(p, 65536, 0, &h);
@@ -202,8 +199,7 @@ static void monitored(void)
 	memset(again, 2, 65536);
 	CHECK(!peerdma_ipc_export(again, 65536, 0, &h2) && memcmp(&h, &h2, sizeof(h)), "at the same address: another handle");
 	CHECK(ASK(&o, OTHER_OPEN, .handle = h2).value == 2 && ASK(&o, OTHER_OPEN, .handle = h).ret == -ESTALE, "only the new one opens");
-	if (mmap(again + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		abort();
+	MUST(mmap(again + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
 	CHECK(ASK(&o, OTHER_OPEN, .handle = h2).ret == -ESTALE, "a page of it replaced: ended");
 	other_end(&o, SIGKILL);
 }
@@ -264,7 +260,7 @@ static void copies(void)
 	CHECK(peerdma_ipc_copy(t, 0, NULL, 0) == -EINVAL, "no transfers");
 	peerdma_ipc_counters(&counters);
 	CHECK(counters.copies[PEERDMA_IPC_PATH_CPU] == 4 && counters.bytes[PEERDMA_IPC_PATH_CPU] == 4000, "counted by path");
-	/* A signal that its creator has closed: nobody could be told. */
+	/* A signal that its creator has closed: no waiter could be notified. */
 	b = ASK(&o, OTHER_SIGNAL);
 	CHECK(!b.ret && !peerdma_ipc_signal_open(&b.handle, sizeof(b.handle), &late) && !ASK(&o, OTHER_CLOSE).ret, "another's signal");
 	memset(local, 6, 3000);

@@ -5,13 +5,8 @@
  * that names the call; no descriptor, mapping, export or import may be left; and the next sequence must work.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -196,7 +191,7 @@ static int one(const char *what, int (*run)(void), enum call call, unsigned int 
 	unsigned int before, maps;
 	int ret;
 
-	failures = 0;
+	check_counts.failures = 0;
 	alarm(20);		/* some calls would be made again without end */
 	caller = pthread_self();
 	before = descriptors(getpid());
@@ -222,7 +217,7 @@ static int one(const char *what, int (*run)(void), enum call call, unsigned int 
 	maps = mappings();
 	if (run() || descriptors(getpid()) != before || mappings() != maps)
 		CHECK(0, "%s: %s() number %u failed: the next one leaves something", what, calls[call].name, n);
-	return failures ? 1 : 0;
+	return check_counts.failures ? 1 : 0;
 }
 
 static void sweep(const char *what, int (*run)(void), const bool *needed)
@@ -270,5 +265,5 @@ int main(void)
 	sweep("exporting", exporting, exporter);
 	sweep("opening", opening, importer);
 	other_end(&o, SIGKILL);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -4,7 +4,6 @@
  * makes no further one. Each call must return 0 or -ENOMEM (or -EAGAIN: no thread), nothing may be left
  * over, and the next sequence must work. Then the same for lack of address space.
  */
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "../lib/failing_malloc.h"
@@ -116,5 +115,5 @@ int main(void)
 	peerdma_ipc_close(m);
 	other_end(&o, SIGKILL);
 	other_end(&big, SIGKILL);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

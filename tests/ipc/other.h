@@ -6,15 +6,8 @@
 #ifndef OTHER_H
 #define OTHER_H
 
-#include <errno.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "peerdma_ipc.h"
@@ -149,8 +142,7 @@ static inline struct other other_make(uid_t uid)
 	struct other o;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	o.pid = fork();
 	if (!o.pid) {
 		struct other_ask ask;

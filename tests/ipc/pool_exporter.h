@@ -6,17 +6,11 @@
 #ifndef IPC_POOL_EXPORTER_H
 #define IPC_POOL_EXPORTER_H
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "fake_cuda.h"
 #include "fake_pool.h"
@@ -204,8 +198,7 @@ static void begin(void)
 {
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	fflush(stdout);
 	exporter = fork();
 	sock = pair[!exporter];
@@ -226,8 +219,7 @@ static struct peerdma_ipc_handle exported(int pool, int n, uint8_t fill)
 {
 	struct answer a = ASK(ALLOC, .pool = pool, .n = n, .fill = fill);
 
-	if (a.ret)
-		abort();
+	MUST(!a.ret);
 	a = ASK(EXPORT, .n = n);
 	CHECK(!a.ret, "exported: %s", a.text);
 	return a.handle;

@@ -351,7 +351,6 @@ static void *frees_and_opens(void *arg)
 {
 	struct peerdma_ipc_handle h;
 
-	(void)arg;
 	ASK(FREE, .n = 0);
 	h = exported(0, 0, 8);
 	CHECK(!OPEN(&h, &overtaking) && byte_at(overtaking, 0) == 8, "what is there now is opened meanwhile");
@@ -404,7 +403,6 @@ static void *opens_and_closes(void *arg)
 	struct peerdma_ipc_memory *m[2] = { NULL };
 	struct peerdma_ipc_handle h;
 
-	(void)arg;
 	for (unsigned int i = 0; !stop; i++) {
 		struct peerdma_ipc_memory **one = &m[i % 2];
 		uint8_t fill, byte;

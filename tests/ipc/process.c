@@ -7,8 +7,6 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -35,7 +33,7 @@ static void forks(void)
 		struct peerdma_ipc_transfer t = { .size = sizeof(t), .memory = m, .local = v, .length = 1 };
 		struct peerdma_ipc_handle mine;
 
-		failures = 0;
+		check_counts.failures = 0;
 		CHECK(peerdma_ipc_signal_set(s, 1) == -EPERM && peerdma_ipc_signal_wait(s, 0, 9, 0, NULL) == -EPERM &&
 		      peerdma_ipc_signal_export(own_signal, &mine) == -EPERM && peerdma_ipc_signal_set(own_signal, 1) == -EPERM, "child: -EPERM");
 		CHECK(peerdma_ipc_copy(&t, 1, NULL, 0) == -EPERM, "child: no copy");
@@ -45,7 +43,7 @@ static void forks(void)
 		CHECK(!OPEN(&a.handle, &again) && *(char *)again->ptr == 7, "child: opens for itself");
 		CHECK(!OPEN(&h, &again), "child: opens its parent's");
 		CHECK(!peerdma_ipc_alloc(4096, 0, &v) && !peerdma_ipc_export(v, 10, 0, &mine) && memcmp(&mine, &h, sizeof(h)), "child: exports");
-		_exit(failures);
+		_exit(check_counts.failures);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(!status, "a forked child: %d", status);
@@ -95,12 +93,12 @@ static void inherited(int sockets)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		failures = 0;
+		check_counts.failures = 0;
 		for (int fd = 0; fd < MOST; fd++) {
 			if (is_open(fd) != (was[fd] && !lost[fd]))
 				CHECK(0, "child: descriptor %d is %s", fd, is_open(fd) ? "open" : "closed");
 		}
-		_exit(failures ? 1 : 0);
+		_exit(check_counts.failures ? 1 : 0);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(!status, "a child has all descriptors but those");
@@ -167,7 +165,6 @@ static int thread_failures;
 
 static void *opens(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 2000; i++) {
 		struct peerdma_ipc_memory *m = NULL;
 		int ret = OPEN(&shared_handle, &m);
@@ -222,8 +219,7 @@ static void limits(void)
 	int first, ret, fd = memfd_create("test", MFD_CLOEXEC);
 	void *v, *file;
 
-	if (ftruncate(fd, 4096))
-		abort();
+	MUST(!ftruncate(fd, 4096));
 	file = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	getrlimit(RLIMIT_NOFILE, &was);
 	before = descriptors(getpid());

@@ -5,18 +5,10 @@
  *   races copies	an export ends, and its memory is written over, while another copies from it
  *   races wakes	a signal is set just as another goes to sleep for it
  */
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_ipc.h"
@@ -32,15 +24,7 @@ static struct shared {
 	_Atomic uint64_t failures;
 } *shared;
 
-static uint64_t state = 88172645463325252ULL;
-
-static uint64_t rnd(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
+static uint64_t state = 1;
 
 static void spin_ns(uint64_t ns)
 {
@@ -48,12 +32,6 @@ static void spin_ns(uint64_t ns)
 
 	while (now_ns() < end)
 		;
-}
-
-static void fatal(const char *what)
-{
-	fprintf(stderr, "races: %s: %s\n", what, peerdma_last_error());
-	exit(1);
 }
 
 static void await(_Atomic uint64_t *word, uint64_t value)
@@ -71,20 +49,17 @@ static void exporter(uint64_t rounds)
 	void *v;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (peerdma_ipc_alloc(LENGTH, 0, &v))
-		fatal("alloc");
+	MUST(!peerdma_ipc_alloc(LENGTH, 0, &v), "alloc");
 	for (uint64_t i = 1; i <= rounds; i++) {
 		memset(v, 1, LENGTH);
-		if (peerdma_ipc_export(v, LENGTH, 0, &shared->handle))
-			fatal("export");
+		MUST(!peerdma_ipc_export(v, LENGTH, 0, &shared->handle), "export");
 		atomic_store(&shared->posted, i);
 		await(&shared->opened, i);
 		/* On a busy machine the other process would never be as far. */
 		if (i % 4 == 1)
 			await(&shared->copies, i / 4 + 1);
-		spin_ns(rnd(100000));
-		if (peerdma_ipc_unexport(&shared->handle))
-			fatal("unexport");
+		spin_ns(below(&state, 100000));
+		MUST(!peerdma_ipc_unexport(&shared->handle), "unexport");
 		/* It is this process's alone again, for something else. */
 		memset(v, 2, LENGTH);
 		await(&shared->closed, i);
@@ -110,8 +85,7 @@ static int copies(uint64_t rounds)
 		int ret;
 
 		await(&shared->posted, i);
-		if (peerdma_ipc_open(&shared->handle, sizeof(shared->handle), 0, &t.memory))
-			fatal("open");
+		MUST(!peerdma_ipc_open(&shared->handle, sizeof(shared->handle), 0, &t.memory), "open");
 		atomic_store(&shared->opened, i);
 		while (!(ret = peerdma_ipc_copy(&t, 1, NULL, 0))) {
 			good++;
@@ -136,15 +110,13 @@ static void setter(uint64_t rounds)
 	struct peerdma_ipc_signal *s;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (peerdma_ipc_signal_create(0, 0, &s) || peerdma_ipc_signal_export(s, &shared->handle))
-		fatal("create");
+	MUST(!peerdma_ipc_signal_create(0, 0, &s) && !peerdma_ipc_signal_export(s, &shared->handle), "create");
 	atomic_store(&shared->posted, 1);
 	for (uint64_t i = 1; i <= rounds; i++) {
 		await(&shared->opened, i);
 		/* About when it goes to sleep. */
-		spin_ns(15000 + rnd(15000));
-		if (peerdma_ipc_signal_set(s, i))
-			fatal("set");
+		spin_ns(15000 + below(&state, 15000));
+		MUST(!peerdma_ipc_signal_set(s, i), "set");
 		await(&shared->closed, i);
 	}
 	_exit(0);
@@ -158,13 +130,11 @@ static int wakes(uint64_t rounds)
 	if (!pid)
 		setter(rounds);
 	await(&shared->posted, 1);
-	if (peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s))
-		fatal("open");
+	MUST(!peerdma_ipc_signal_open(&shared->handle, sizeof(shared->handle), &s), "open");
 	until_woken = true;
 	for (uint64_t i = 1; i <= rounds; i++) {
 		atomic_store(&shared->opened, i);
-		if (peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, i, UINT64_MAX, NULL))
-			fatal("wait");
+		MUST(!peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, i, UINT64_MAX, NULL), "wait");
 		atomic_store(&shared->closed, i);
 	}
 	peerdma_ipc_signal_close(s);

@@ -46,12 +46,7 @@ static void begin(uint32_t count)
 	memset(all, 0, sizeof(all));
 }
 
-static unsigned int seed = 1;
-
-static uint64_t below(uint64_t n)
-{
-	return (uint64_t)rand_r(&seed) % n;
-}
+static uint64_t seed = 1;
 
 /* The next in order that overlaps, of all. */
 static uint32_t next_of_all(uint64_t first, uint64_t last, const struct ranges_place *place)
@@ -89,9 +84,9 @@ static void change(uint32_t i)
 		ranges_remove(&ranges, i);
 		return;
 	}
-	all[i].first = below(8) ? below(SPACE) : 0;
+	all[i].first = below(&seed, 8) ? below(&seed, SPACE) : 0;
 	/* Most are short, some cover much, one in a while reaches the end of addresses. */
-	all[i].last = below(50) ? all[i].first + below(below(4) ? 32 : SPACE) : UINT64_MAX;
+	all[i].last = below(&seed, 50) ? all[i].first + below(&seed, below(&seed, 4) ? 32 : SPACE) : UINT64_MAX;
 	ranges_insert(&ranges, i, all[i].first, all[i].last);
 	all[i].there = true;
 }
@@ -102,10 +97,10 @@ static void order(void)
 
 	begin(SOME);
 	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t first = below(SPACE);
+		uint64_t first = below(&seed, SPACE);
 
-		change((uint32_t)below(SOME));
-		wrong += !same(first, below(2) ? first : first + below(SPACE));
+		change((uint32_t)below(&seed, SOME));
+		wrong += !same(first, below(&seed, 2) ? first : first + below(&seed, SPACE));
 		wrong += !(i % 64) && !same(0, UINT64_MAX);
 	}
 	CHECK(!wrong, "of %d changes, %u are followed by a search that finds others than a search of all", ROUNDS, wrong);
@@ -116,7 +111,7 @@ static unsigned int missed, searches;
 
 static void find_all_that_stay(void)
 {
-	uint64_t at = below(SPACE);
+	uint64_t at = below(&seed, SPACE);
 	struct ranges_place place = { 0 };
 	unsigned int due = 0, found = 0;
 	uint32_t n;
@@ -136,7 +131,7 @@ static void stores(void)
 		change(i);
 	after_store = find_all_that_stay;
 	for (int i = 0; i < ROUNDS / 4; i++)
-		change((uint32_t)below(SOME / 2) * 2 + 1);
+		change((uint32_t)below(&seed, SOME / 2) * 2 + 1);
 	after_store = NULL;
 	CHECK(!missed && searches > ROUNDS, "%u searches, each after a store of a writer: %u missed a range that was there", searches, missed);
 }
@@ -150,7 +145,7 @@ static void move_some(void)
 		return;
 	at_look = NULL;
 	for (int i = 0; i < 40; i++)
-		change((uint32_t)below(SOME / 2) * 2 + 1);
+		change((uint32_t)below(&seed, SOME / 2) * 2 + 1);
 }
 
 static void looks_between(void)
@@ -160,7 +155,7 @@ static void looks_between(void)
 		change(i);
 	missed = searches = 0;
 	for (int i = 0; i < ROUNDS / 8; i++) {
-		until = (unsigned int)below(20);
+		until = (unsigned int)below(&seed, 20);
 		at_look = move_some;
 		find_all_that_stay();
 	}
@@ -175,7 +170,7 @@ static void fill(uint32_t count, double *search, double *insertion)
 
 	begin(MANY);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t j = (uint32_t)below(i + 1);
+		uint32_t j = (uint32_t)below(&seed, i + 1);
 
 		at[i] = at[j];
 		at[j] = i;
@@ -188,7 +183,7 @@ static void fill(uint32_t count, double *search, double *insertion)
 	looks = 0;
 	for (uint32_t i = 0; i < 10000; i++) {
 		struct ranges_place place = { 0 };
-		uint64_t page = below(2 * count);
+		uint64_t page = below(&seed, 2 * count);
 		uint32_t n = ranges_next(&ranges, 4096 * page, 4096 * page + 4095, &place);
 
 		if ((n == RANGES_NONE) != (page & 1))
@@ -214,11 +209,12 @@ static bool over;
 
 static void *search(void *unused)
 {
-	unsigned int wrong = 0, n = 0, mine = 7;
+	unsigned int wrong = 0, n = 0;
+	uint64_t mine = 7;
 
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
 		/* Each even number has the address 16 times it, alone. */
-		uint32_t i = (uint32_t)rand_r(&mine) % (SOME / 2) * 2, found;
+		uint32_t i = (uint32_t)below(&mine, SOME / 2) * 2, found;
 		struct ranges_place place = { 0 };
 		bool there = false;
 
@@ -227,7 +223,6 @@ static void *search(void *unused)
 		wrong += !there;
 		n++;
 	}
-	(void)unused;
 	return (void *)(uintptr_t)(n ? wrong : 1);
 }
 
@@ -243,12 +238,12 @@ static void threads(void)
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t[i], NULL, search, NULL);
 	for (int i = 0; i < 10 * ROUNDS; i++) {
-		uint32_t n = (uint32_t)below(SOME / 2) * 2 + 1;
+		uint32_t n = (uint32_t)below(&seed, SOME / 2) * 2 + 1;
 
 		if (all[n].there)
 			ranges_remove(&ranges, n);
 		else
-			ranges_insert(&ranges, n, below(SPACE), SPACE + below(SPACE));
+			ranges_insert(&ranges, n, below(&seed, SPACE), SPACE + below(&seed, SPACE));
 		all[n].there = !all[n].there;
 	}
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);

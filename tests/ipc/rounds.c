@@ -15,10 +15,7 @@
  * usage: rounds ROUNDS [SEED [KIND]]
  */
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "other.h"
 #include "util.h"
@@ -56,14 +53,6 @@ struct shared {
 static struct shared *shared;
 static uint64_t limit;
 static uint64_t state;
-
-static uint64_t rnd(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
 
 static uint8_t byte_of(uint64_t number, uint64_t at)
 {
@@ -103,7 +92,7 @@ static uint64_t turn_after(struct post *p)
 
 static void post(const struct mine *m)
 {
-	struct post *p = &shared->board[rnd(BOARD)];
+	struct post *p = &shared->board[below(&state, BOARD)];
 	uint64_t turn = atomic_load(&p->turn);
 
 	/* One that a killed process left half-written stays so; there are others. */
@@ -131,8 +120,8 @@ static void fill(const struct mine *m, uint8_t with)
 
 static void make(void)
 {
-	struct mine *m = &mines[rnd(HELD)];
-	uint64_t length = PAGE * (1 + rnd(8));
+	struct mine *m = &mines[below(&state, HELD)];
+	uint64_t length = PAGE * (1 + below(&state, 8));
 	void *v;
 	int ret;
 
@@ -165,7 +154,7 @@ static void drop(struct mine *m)
 
 	if (!m->memory)
 		return;
-	if (rnd(2)) {
+	if (below(&state, 2)) {
 		ret = peerdma_ipc_unexport(&m->handle);
 		if (ret)
 			FAULT("unexport: %d", ret);
@@ -190,8 +179,8 @@ static void drop(struct mine *m)
 
 static void take(void)
 {
-	struct theirs *t = &open_now[rnd(HELD)];
-	struct post *p = &shared->board[rnd(BOARD)];
+	struct theirs *t = &open_now[below(&state, HELD)];
+	struct post *p = &shared->board[below(&state, BOARD)];
 	uint64_t turn = atomic_load(&p->turn), number = p->number, length = p->length, owner = p->owner;
 	struct peerdma_ipc_handle handle = p->handle;
 	bool ended;
@@ -239,8 +228,8 @@ static void look(const struct theirs *t)
 	if (!t->memory)
 		return;
 	ended = atomic_load(&shared->ended[t->number]);
-	copy.offset = rnd(t->memory->length);
-	copy.length = 1 + rnd(t->memory->length - copy.offset);
+	copy.offset = below(&state, t->memory->length);
+	copy.length = 1 + below(&state, t->memory->length - copy.offset);
 	ret = peerdma_ipc_copy(&copy, 1, NULL, 0);
 	if (!ret && ended)
 		FAULT("copied number %llu, which had ended", (unsigned long long)t->number);
@@ -348,10 +337,10 @@ static void process(unsigned int number, uint64_t seed)
 #endif
 	before = descriptors(getpid());
 	me = number;
-	state = seed | 1;
+	state = seed;
 	atomic_store(&shared->ready[number], 1);
 	while (until_all_are_ready(), atomic_fetch_add(&shared->rounds, 1) < limit) {
-		switch (rnd(16)) {
+		switch (below(&state, 16)) {
 		case 0:
 		case 1:
 		case 2:
@@ -359,7 +348,7 @@ static void process(unsigned int number, uint64_t seed)
 			break;
 		case 3:
 		case 4:
-			drop(&mines[rnd(HELD)]);
+			drop(&mines[below(&state, HELD)]);
 			break;
 		case 5:
 		case 6:
@@ -369,19 +358,19 @@ static void process(unsigned int number, uint64_t seed)
 			break;
 		case 9:
 		case 10:
-			put(&open_now[rnd(HELD)]);
+			put(&open_now[below(&state, HELD)]);
 			break;
 		case 11:
-			if (rnd(16) == 0)
+			if (below(&state, 16) == 0)
 				peerdma_ipc_trim_pools();
-			else if (rnd(15) == 0)
+			else if (below(&state, 15) == 0)
 				peerdma_ipc_trim();
 			break;
 		default:
-			look(&open_now[rnd(HELD)]);
+			look(&open_now[below(&state, HELD)]);
 		}
 		/* Its own end, with everything open: once in a few hundred rounds. */
-		if (rnd(400) == 0) {
+		if (below(&state, 400) == 0) {
 			atomic_fetch_add(&shared->exits, 1);
 			_exit(0);
 		}
@@ -459,20 +448,20 @@ int main(int argc, char **argv)
 	kind = argc > 3 ? atoi(argv[3]) : 0;
 #endif
 	limit = strtoull(argv[1], NULL, 0);
-	state = seed * 0x9e3779b97f4a7c15ULL | 1;
+	state = seed;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	shared->next_number = 1;
 	for (unsigned int i = 0; i < PROCESSES; i++)
-		pids[i] = begin(i, rnd(UINT64_MAX));
+		pids[i] = begin(i, below(&state, UINT64_MAX));
 	while (shared->rounds < limit) {
-		unsigned int i = (unsigned int)rnd(PROCESSES);
+		unsigned int i = (unsigned int)below(&state, PROCESSES);
 		pid_t pid;
 
 		/* By rounds, not by time: on a slow machine processes do as much before they are killed. */
 		if (shared->rounds < next) {
 			usleep(200);
 		} else if (pids[i] > 0) {
-			next = shared->rounds + rnd(2 * KILL_EVERY);
+			next = shared->rounds + below(&state, 2 * KILL_EVERY);
 			kill(pids[i], SIGKILL);
 			killed[i] = pids[i];
 			atomic_fetch_add(&shared->kills, 1);
@@ -487,7 +476,7 @@ int main(int argc, char **argv)
 				}
 				mark_ended(i);
 				atomic_store(&shared->ready[i], 0);
-				pids[i] = shared->rounds < limit ? begin(i, rnd(UINT64_MAX)) : -1;
+				pids[i] = shared->rounds < limit ? begin(i, below(&state, UINT64_MAX)) : -1;
 			}
 		}
 		if (time(NULL) - start > TOO_LONG_S) {

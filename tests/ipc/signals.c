@@ -5,7 +5,6 @@
  * usage: signals TEST
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/time.h>
 
 #include "other.h"
@@ -23,7 +22,6 @@ static void *set_later(void *arg)
 
 static void interrupted(int sig)
 {
-	(void)sig;
 }
 
 /* Sleeps until another process is killed, which the signal has to do with. */

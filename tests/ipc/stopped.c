@@ -6,18 +6,13 @@
  * a number of instructions from there. Meanwhile the child's first thread carries out commands. In the last tests a
  * system call waits instead.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "peerdma.h"
 #include "peerdma_monitor.h"
@@ -129,9 +124,8 @@ static void notify(int after)
 
 static void *stopped(void *unused)
 {
-	(void)unused;
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	/* Whoever knows it may wait for it. */
+	/* The tracer waits for it once it is known. */
 	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	for (;;) {
 		raise(SIGSTOP);
@@ -209,27 +203,19 @@ static int command(enum command c)
 	return shared->result;
 }
 
-static void fatal(const char *what)
-{
-	fprintf(stderr, "stopped: %s\n", what);
-	exit(1);
-}
-
 /* Whether it stopped by itself: at the end of its call, or at its place. */
 static bool by_itself(void)
 {
 	int status;
 
-	if (waitpid(atomic_load(&shared->thread), &status, __WALL) < 0 || !WIFSTOPPED(status))
-		fatal("the exporter ended");
+	MUST(waitpid(atomic_load(&shared->thread), &status, __WALL) >= 0 && WIFSTOPPED(status), "the exporter ended");
 	return WSTOPSIG(status) == SIGSTOP;
 }
 
 static void go_on(void)
 {
 	ptrace(PTRACE_CONT, atomic_load(&shared->thread), NULL, NULL);
-	if (!by_itself())
-		fatal("a signal");
+	MUST(by_itself(), "a signal");
 }
 
 /* A job, as far as the place and so many instructions.  False: it was done before. */
@@ -238,8 +224,7 @@ static bool begin(enum command job, enum place place, unsigned int steps)
 	atomic_store(&shared->job, job);
 	atomic_store(&shared->place, place);
 	go_on();
-	if (atomic_exchange(&shared->place, NOWHERE) != NOWHERE)
-		fatal("the thread did not come to its place");
+	MUST(atomic_exchange(&shared->place, NOWHERE) == NOWHERE, "the thread did not come to its place");
 	for (unsigned int i = 0; i < steps; i++) {
 		ptrace(PTRACE_SINGLESTEP, atomic_load(&shared->thread), NULL, NULL);
 		if (by_itself())
@@ -272,12 +257,10 @@ static void start(void)
 	if (!child)
 		exporter();
 	while (!atomic_load(&shared->thread)) {
-		if (waitpid(child, NULL, WNOHANG))
-			fatal("the exporter ended");
+		MUST(!waitpid(child, NULL, WNOHANG), "the exporter ended");
 		usleep(1000);
 	}
-	if (!by_itself())
-		fatal("it is not traced");
+	MUST(by_itself(), "it is not traced");
 }
 
 /* What a free ended is an error of the export, or of all that is done with its handle: 0, or 1 with a line. */
@@ -304,8 +287,7 @@ static void test_export_freed(void)
 
 	start();
 	for (n = 0; n < WINDOW; n++) {
-		if (!begin(EXPORT, RANDOM, n))
-			fatal("the export ended in the window");
+		MUST(begin(EXPORT, RANDOM, n), "the export ended in the window");
 		command(FREE);
 		go_on();
 		/* Before it was published there was nothing to end. */
@@ -418,7 +400,6 @@ static void *first(void *unused)
 {
 	struct peerdma_ipc_signal *s;
 
-	(void)unused;
 	first_result = peerdma_ipc_signal_create(0, 0, &s);
 	return NULL;
 }
@@ -433,8 +414,7 @@ static void test_first_fails(void)
 
 	memory = peerdma_ipc_alloc(LENGTH, 0, (void **)&memory) ? NULL : memory;
 	atomic_store(&fails, true);
-	if (!memory || pthread_create(&thread, NULL, first, NULL))
-		fatal("memory, or a thread");
+	MUST(memory && !pthread_create(&thread, NULL, first, NULL), "memory, or a thread");
 	while (!atomic_load(&failing))
 		usleep(1000);
 	ret = peerdma_ipc_export(memory, LENGTH, 0, &handle);

@@ -4,18 +4,10 @@
  * contexts, and what CUDA refuses. Runs on a stand-in for libcuda (stand-in/), because no GPU shows
  * all of these.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "fake_cuda.h"
@@ -103,8 +95,7 @@ static struct offered begin(pid_t *pid)
 	struct offered o;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		abort();
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 	*pid = fork();
 	sock = pair[!*pid];
 	close(pair[!!*pid]);
@@ -119,7 +110,6 @@ static struct offered begin(pid_t *pid)
 
 static void handler(int sig)
 {
-	(void)sig;
 }
 
 static void signals(const struct offered *o)
@@ -676,5 +666,5 @@ end:
 		waitpid(pids[i], NULL, 0);
 	}
 	fflush(stdout);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

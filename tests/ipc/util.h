@@ -7,11 +7,6 @@
 #define UTIL_H
 
 #include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../lib/checks.h"
 #include "peerdma_ipc.h"
@@ -63,7 +58,7 @@ static inline int run_named(int argc, char **argv, const struct named_test *test
 	for (size_t i = 0; argc == 2 && i < n; i++) {
 		if (!strcmp(argv[1], tests[i].name)) {
 			tests[i].fn();
-			return failures ? 1 : 0;
+			return check_counts.failures ? 1 : 0;
 		}
 	}
 	fprintf(stderr, "usage: %s TEST\n", argv[0]);

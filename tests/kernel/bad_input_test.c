@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: MIT
 /*
  * bad_input_test.c - what the bridge must refuse where two makes' memory is in one
- * process: addresses of nobody, of two, of a process that died, across from one
+ * process: addresses of no GPU, of two, of a process that died, across from one
  * make's memory or the host's into another's; and providers that answer wrongly.
  * After each refusal nothing is left, and right ones work.  Needs softgpu.ko with both
  * personalities, and both providers.
  */
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "peerdma_test.h"
-#include "sgraw_calls.h"
+#include "sgraw.h"
 
 #define LENGTH	(2 * GPU_PAGE)
 #define BLOCKS	64
 
 static struct gpu_side { uint64_t va[BLOCKS]; uint32_t n; } cuda, hsa;
 static int fd;
+
+/* A process with a context of CUDA's and one of HSA's. */
+struct side {
+	struct gpu gpu;
+	uint32_t hsa;
+};
+
+static struct side side_up(void)
+{
+	struct side s = { .gpu = gpu_up(0) };
+
+	s.hsa = sg_ctx_visible(s.gpu.fd);
+	return s;
+}
 
 static void set(const char *name, const char *value)
 {
@@ -39,10 +49,8 @@ static void refused(int expected, uint64_t va, size_t length)
 {
 	int device = try(va, length, PEERDMA_PIN_DEVICE), any = try(va, length, 0);
 
-	if (device != expected || (any != expected && any != EFAULT)) {
-		printf("  %#llx, %zu bytes: %d and %d, not %d\n", (unsigned long long)va, length, device, any, expected);
-		failures++;
-	}
+	CHECK(device == expected && (any == expected || any == EFAULT), "%#llx, %zu bytes: %d and %d, not %d",
+	      (unsigned long long)va, length, device, any, expected);
 }
 
 static void both_work(void)
@@ -51,7 +59,7 @@ static void both_work(void)
 	CHECK(!try(hsa.va[0], LENGTH, 0));
 }
 
-static void of_nobody(void)
+static void of_no_gpu(void)
 {
 	char *memory = host_memory(PAGE);
 
@@ -101,11 +109,11 @@ static void of_the_dead(void)
 	CHECK(!pipe(ends));
 	child = fork();
 	if (!child) {
-		struct sg_side side = sg_side_up();
+		struct side side = side_up();
 		struct peerdma_pin_args a;
 
-		va[0] = sg_side_alloc(&side, false, LENGTH);
-		va[1] = sg_side_alloc(&side, true, LENGTH);
+		va[0] = need_alloc(&side.gpu, LENGTH);
+		va[1] = sg_need_alloc(side.gpu.fd, side.hsa, LENGTH);
 		/* There they are good. */
 		if (pin_va(fd, va[0], LENGTH, 0, &a) || unpin(fd, a.handle) || pin_va(fd, va[1], LENGTH, 0, &a) ||
 		    unpin(fd, a.handle))
@@ -134,7 +142,7 @@ static void of_two(void)
 {
 	set("any_memory", "1");
 	refused(EOPNOTSUPP, cuda.va[0], LENGTH);
-	/* No one else says so of this. */
+	/* Only one says so of this. */
 	CHECK(!try(hsa.va[0], LENGTH, 0));
 	set("any_memory", "0");
 	both_work();
@@ -161,22 +169,21 @@ static void wrong_answers(void)
 
 int main(void)
 {
-	struct sg_side side;
+	struct side side;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	fd = dev_open();
-	side = sg_side_up();
+	side = side_up();
 	for (cuda.n = hsa.n = 0; cuda.n < BLOCKS; cuda.n++, hsa.n++) {
-		cuda.va[cuda.n] = sg_side_alloc(&side, false, LENGTH);
-		hsa.va[hsa.n] = sg_side_alloc(&side, true, LENGTH);
+		cuda.va[cuda.n] = need_alloc(&side.gpu, LENGTH);
+		hsa.va[hsa.n] = sg_need_alloc(side.gpu.fd, side.hsa, LENGTH);
 	}
 	both_work();
-	run("addresses of nobody", of_nobody);
+	run("addresses of no GPU", of_no_gpu);
 	run("ranges from one make's memory into the other's", across);
 	run("a range from the host's memory into a GPU's", across_from_host);
 	run("addresses of a process that died", of_the_dead);
 	run("addresses of two", of_two);
 	run("answers that make no sense", wrong_answers);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("input that makes no sense");
 }

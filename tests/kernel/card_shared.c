@@ -4,15 +4,9 @@
  * the administrator, waiting: copies from and to a page that is never answered, and many long
  * ones.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "fpga_ioctl.h"
-#include "patience.h"
 #include "peerdma_test_users.h"
 #include "unanswered.h"
 
@@ -55,22 +49,6 @@ static int copy(int fd, const void *from, void *to, size_t length, uint64_t *don
 	return err;
 }
 
-static void within(bool (*what)(int fd), int fd)
-{
-	int tries = 0;
-
-	while (!what(fd) && ++tries < 3000 * patience())
-		usleep(10000);
-	CHECK(tries < 3000 * patience());
-}
-
-static bool alive(const struct process *p)
-{
-	siginfo_t info = { 0 };
-
-	return !waitid(P_PID, p->pid, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;
-}
-
 /* ---- the attacker ---- */
 
 static int copies_unanswered(int peer, void *arg)
@@ -81,7 +59,6 @@ static int copies_unanswered(int peer, void *arg)
 	char *own;
 	int fd;
 
-	(void)peer;
 	may_lock(8 * MIB);
 	become(ATTACKER, 0);
 	fd = card_open_node();
@@ -92,12 +69,6 @@ static int copies_unanswered(int peer, void *arg)
 	return which ? copy(fd, own, page.memory, 100, &done) : copy(fd, page.memory, own, 100, &done);
 }
 
-static bool all_asked(int fd)
-{
-	(void)fd;
-	return *shared->reads[0] && *shared->reads[1];
-}
-
 /* Ends with the errno. */
 static int copies_much(int peer, void *arg)
 {
@@ -105,19 +76,12 @@ static int copies_much(int peer, void *arg)
 	uint64_t done;
 	int fd, err;
 
-	(void)peer;
-	(void)arg;
 	may_lock(8 * MIB);
 	become(ATTACKER, 0);
 	fd = card_open_node();
 	err = copy(fd, own, own + LONG, LONG, &done);
 	CHECK(done < LONG);
 	return err;
-}
-
-static bool all_inside(int fd)
-{
-	return card_info(fd).mappings == 2 * COPIERS;
 }
 
 /* ---- the victim ---- */
@@ -129,7 +93,6 @@ static int copies_little(int peer, void *arg)
 	size_t length;
 	int fd;
 
-	(void)peer;
 	may_lock(8 * MIB);
 	become(VICTIM, 0);
 	fd = card_open_node();
@@ -147,7 +110,7 @@ static int copies_little(int peer, void *arg)
 /* Transfers that the card made meanwhile, for all. */
 static uint64_t victims_copy(void)
 {
-	uint64_t made, *transfers = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t made, *transfers = shared_memory(PAGE);
 	struct process victim = begin(copies_little, transfers);
 
 	CHECK(!finish(&victim));
@@ -159,14 +122,6 @@ static uint64_t victims_copy(void)
 /* ---- the administrator ---- */
 
 static char device[64];		/* the card's folder in sysfs */
-
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
 
 static void find_device(void)
 {
@@ -181,7 +136,7 @@ static void find_device(void)
 
 static void bind_card(bool bind)
 {
-	write_to(bind ? "/sys/bus/pci/drivers/peerdma_fpga/bind" : "/sys/bus/pci/drivers/peerdma_fpga/unbind", device);
+	must_write(device, "/sys/bus/pci/drivers/peerdma_fpga/%s", bind ? "bind" : "unbind");
 }
 
 /* ---- tests ---- */
@@ -189,11 +144,11 @@ static void bind_card(bool bind)
 static void kill_unanswered(struct process *attackers)
 {
 	for (size_t i = 0; i < STUCK; i++) {
-		CHECK(alive(&attackers[i]));
+		CHECK(is_alive(&attackers[i]));
 		kill(attackers[i].pid, SIGKILL);
 		/* Linux waits for the answer to a request that the server has read, killed or not. */
 		CHECK(shared->page[i].server > 0 && !kill(shared->page[i].server, SIGKILL));
-		CHECK(finish(&attackers[i]) == 128 + SIGKILL);
+		CHECK(finish(&attackers[i]) == -SIGKILL);
 		rmdir(shared->page[i].mount);
 	}
 	CHECK(nothing_left(ATTACKER));
@@ -207,23 +162,23 @@ static void test_shared(void)
 
 	for (size_t i = 0; i < STUCK; i++)
 		stuck[i] = begin(copies_unanswered, (void *)i);
-	within(all_asked, fd);
+	CHECK(UNTIL(*shared->reads[0] && *shared->reads[1]));
 	victims_copy();
 
 	for (int i = 0; i < COPIERS; i++)
 		copiers[i] = begin(copies_much, NULL);
-	within(all_inside, fd);
+	CHECK(UNTIL(card_info(fd).mappings == 2 * COPIERS));
 	made = victims_copy();
 	printf("%llu transfers for another user's %d pieces\n", (unsigned long long)made, PIECES);
 	/* One user's copies get every second turn, however many; not every ninth. */
 	CHECK(made >= 2 * PIECES && made < COPIERS * PIECES);
 	for (int i = 0; i < COPIERS; i++)
-		CHECK(alive(&copiers[i]));
+		CHECK(is_alive(&copiers[i]));
 
 	bind_card(false);
 	for (int i = 0; i < COPIERS; i++)
 		CHECK(finish(&copiers[i]) == ENODEV);
-	CHECK(alive(&stuck[0]) && alive(&stuck[1]));
+	CHECK(is_alive(&stuck[0]) && is_alive(&stuck[1]));
 	close(fd);
 	kill_unanswered(stuck);
 	bind_card(true);
@@ -234,12 +189,10 @@ static void test_shared(void)
 int main(void)
 {
 	setlinebuf(stdout);
-	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 1;
+	shared = shared_memory(PAGE);
 	for (size_t i = 0; i < STUCK; i++)
 		shared->reads[i] = unanswered_counter();
 	find_device();
 	run("a card that users share", test_shared);
-	return failures ? 1 : 0;
+	return check_end("a card that users share");
 }

@@ -3,7 +3,7 @@
 #ifndef DMABUF_KINDS_H
 #define DMABUF_KINDS_H
 
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "sgraw.h"
 
 #define LENGTH (3 * PAGE64)
@@ -24,13 +24,10 @@ bool movable(void);
 
 int export(uint64_t va);
 uint64_t alloc(uint32_t ctx);
-void free_visible(uint64_t va);
 
 /* Importers; 0 or an errno. */
-int importer(void);
 int attach(int im, int dmabuf, uint32_t kind);
 int map(int im);
-struct importer_state state(int im);
 void detach(int im);
 
 extern struct importer_map mapped;	/* by the last map() */

@@ -4,7 +4,6 @@
  * driver does, where it stands still, and as AMD's, where it may be moved; with the
  * importers of peerdma_importer.ko and, if peerdma.ko is there, the bridge.
  */
-
 #include <linux/dma-buf.h>
 
 #include "dmabuf_kinds.h"
@@ -27,37 +26,18 @@ static int sync_cpu(int dmabuf, uint64_t flags)
 /* The kernel's view; *iomem: of a BAR. */
 static int view(int im, int dmabuf, bool *iomem)
 {
-	struct importer_view v = { .fd = dmabuf };
-	int err = ioctl(im, IMPORTER_VMAP, &v) ? errno : 0;
-
-	*iomem = v.iomem;
-	return err;
-}
-
-static uint8_t peek(int im, uint64_t offset)
-{
-	struct importer_peek p = { .offset = offset };
-
-	NEED(!ioctl(im, IMPORTER_PEEK, &p));
-	return (uint8_t)p.value;
-}
-
-static void poke(int im, uint64_t offset, uint8_t value)
-{
-	struct importer_peek p = { .offset = offset, .value = value, .write = 1 };
-
-	NEED(!ioctl(im, IMPORTER_PEEK, &p));
+	return importer_view(im, dmabuf, iomem) ? errno : 0;
 }
 
 static void unview(int im)
 {
-	NEED(!ioctl(im, IMPORTER_VUNMAP));
+	MUST(!ioctl(im, IMPORTER_VUNMAP));
 }
 
 /* Of a static one importers of every kind may have it, programs only where that was allowed. */
 static void is_static(uint64_t va)
 {
-	int dmabuf = export(va), im = importer();
+	int dmabuf = export(va), im = importer_open();
 	bool iomem;
 
 	CHECK(!movable(), "a static export can be moved");
@@ -87,11 +67,11 @@ static void refused(int im, int dmabuf, uint32_t kind)
 	CHECK(err == EINVAL || err == EBUSY, "errno %d", err);
 }
 
-/* Who cannot do without struct pages has it moved to where there are some, unless somebody keeps it where it is. */
+/* An importer that needs struct pages has it moved to where there are some, unless another keeps it where it is. */
 static void attaching(void)
 {
 	uint64_t va = alloc(visible);
-	int dmabuf = export(va), im = importer(), second = importer();
+	int dmabuf = export(va), im = importer_open(), second = importer_open();
 
 	CHECK(field(SIZE) == LENGTH && !field(USERS) && !field(PLACED), "users and a place without any");
 	EXPECT(attach(im, dmabuf, IMPORTER_DYNAMIC), 0);
@@ -114,7 +94,7 @@ static void attaching(void)
 	close(second);
 	close(dmabuf);
 	CHECK(!movable(), "it is still there");
-	free_visible(va);
+	EXPECT(sg_free_visible(g.fd, va), 0);
 }
 
 /* The memory of two views, filled with what is written through one of them. */
@@ -131,7 +111,7 @@ static struct seen seen_make(int with)
 	s.dmabuf = export(s.va);
 	s.own = mmap((void *)s.va, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, g.fd, (off_t)s.va);
 	s.view = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, s.dmabuf, 0);
-	NEED(s.host && s.own != MAP_FAILED && s.view != MAP_FAILED);
+	MUST(s.host && s.own != MAP_FAILED && s.view != MAP_FAILED);
 	fill(s.own, with);
 	return s;
 }
@@ -149,22 +129,19 @@ static void seen_end(struct seen *s)
 {
 	munmap(s->view, LENGTH);
 	close(s->dmabuf);
-	free_visible(s->va);
+	EXPECT(sg_free_visible(g.fd, s->va), 0);
 	free(s->host);
 }
 
 static uint64_t vram_free(void)
 {
-	struct softgpu_info info = { 0 };
-
-	NEED(!SG_CALL(g.fd, SOFTGPU_INFO, &info));
-	return info.vram_free;
+	return sg_need_info(g.fd).vram_free;
 }
 
-/* An importer that cannot reach VRAM has it moved to system memory; who can is told, and finds it there. */
+/* An importer that cannot reach VRAM has it moved to system memory; one that can is told, and finds it there. */
 static void evictions(uint32_t kind)
 {
-	int im = importer(), other = importer();
+	int im = importer_open(), other = importer_open();
 	struct seen s = seen_make(5);
 	uint64_t vram = vram_free(), number = field(NUMBER);
 
@@ -176,7 +153,7 @@ static void evictions(uint32_t kind)
 	CHECK(mapped.first == (uint8_t)s.own[0], "another byte: %u", mapped.first);
 	CHECK(field(EVICTIONS) == on_pci && field(IN_SYSTEM) == on_pci, "%llu times", field(EVICTIONS));
 	CHECK(vram_free() == vram + on_pci * LENGTH, "VRAM is still taken");
-	CHECK(state(im).notified == on_pci && state(im).mapped == !on_pci, "%u calls", state(im).notified);
+	CHECK(importer_state(im).notified == on_pci && importer_state(im).mapped == !on_pci, "%u calls", importer_state(im).notified);
 	if (on_pci)
 		EXPECT(map(im), 0);
 	CHECK(mapped.pages && mapped.first == (uint8_t)s.own[0], "not where the other one has it");
@@ -205,7 +182,7 @@ static void cpu_access(void)
 {
 	struct seen s = seen_make(8);
 	uint64_t number = field(NUMBER);
-	int im = importer();
+	int im = importer_open();
 
 	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE), 0);
 	CHECK(!field(IN_SYSTEM), "moved to be written");
@@ -222,7 +199,7 @@ static void cpu_access(void)
 	EXPECT(map(im), 0);
 	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ), 0);
 	CHECK(field(IN_SYSTEM) == on_pci, "not moved to be read");
-	CHECK(state(im).notified == on_pci, "%u calls", state(im).notified);
+	CHECK(importer_state(im).notified == on_pci, "%u calls", importer_state(im).notified);
 	is_filled(&s, 8);
 	EXPECT(sync_cpu(s.dmabuf, DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ), 0);
 	CHECK(field(IN_SYSTEM) == on_pci, "taken back by itself");
@@ -237,16 +214,16 @@ static void kernel_views(void)
 {
 	struct seen s = seen_make(30);
 	uint64_t number = field(NUMBER);
-	int im = importer(), other = importer();
+	int im = importer_open(), other = importer_open();
 	bool iomem;
 
 	EXPECT(view(im, s.dmabuf, &iomem), 0);
 	CHECK(iomem == on_pci && !field(IN_SYSTEM) && field(PLACED), "not a view of VRAM");
-	CHECK(peek(im, LENGTH - 512) == (uint8_t)s.own[LENGTH - 512], "another byte");
-	poke(im, LENGTH - 512, 201);
+	CHECK(importer_peek(im, LENGTH - 512) == (uint8_t)s.own[LENGTH - 512], "another byte");
+	importer_poke(im, LENGTH - 512, 201);
 	CHECK((uint8_t)s.own[LENGTH - 512] == 201, "written elsewhere");
 	s.view[LENGTH - 512] = (char)(30 + LENGTH / 512 - 1);
-	CHECK(peek(im, LENGTH - 512) == (uint8_t)(30 + LENGTH / 512 - 1), "another byte");
+	CHECK(importer_peek(im, LENGTH - 512) == (uint8_t)(30 + LENGTH / 512 - 1), "another byte");
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
 	EXPECT(put(DEBUGFS "evict", number), EBUSY);
 	if (on_pci)
@@ -256,10 +233,10 @@ static void kernel_views(void)
 	EXPECT(put(DEBUGFS "evict", number), 0);
 	EXPECT(view(im, s.dmabuf, &iomem), 0);
 	CHECK(!iomem && field(IN_SYSTEM), "not a view of system memory");
-	CHECK(peek(im, 512) == (uint8_t)s.own[512], "another byte");
-	poke(im, 512, 202);
+	CHECK(importer_peek(im, 512) == (uint8_t)s.own[512], "another byte");
+	importer_poke(im, 512, 202);
 	CHECK((uint8_t)s.own[512] == 202, "written elsewhere");
-	poke(im, 512, 31);
+	importer_poke(im, 512, 31);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
 	/* It goes with the file. */
 	close(im);
@@ -273,87 +250,79 @@ static void kernel_views(void)
 static void view_of_pieces(void)
 {
 	uint64_t holes[3], between[3], rest = 0;
-	int im = importer();
+	int im = importer_open();
 	struct seen s;
 	bool iomem;
 
 	if (!on_pci)
 		return;
 	for (int i = 0; i < 3; i++)
-		NEED(!sg_alloc(g.fd, g.ctx, PAGE64, holes + i) && !sg_alloc(g.fd, g.ctx, PAGE64, between + i));
+		MUST(!sg_alloc(g.fd, g.ctx, PAGE64, holes + i) && !sg_alloc(g.fd, g.ctx, PAGE64, between + i));
 	if (vram_free())
-		NEED(!sg_alloc(g.fd, g.ctx, vram_free(), &rest));
+		MUST(!sg_alloc(g.fd, g.ctx, vram_free(), &rest));
 	for (int i = 0; i < 3; i++)
-		NEED(!sg_free(g.fd, holes[i]));
+		MUST(!sg_free(g.fd, holes[i]));
 	s = seen_make(60);
 	CHECK(!vram_free(), "there is more VRAM than the holes");
 	EXPECT(view(im, s.dmabuf, &iomem), 0);
 	CHECK(!iomem && field(IN_SYSTEM) && field(EVICTIONS) == 1, "a view of pieces");
 	for (uint64_t i = 0; i < LENGTH; i += PAGE64)
-		CHECK(peek(im, i) == (uint8_t)s.own[i], "another byte at %llu", (unsigned long long)i);
+		CHECK(importer_peek(im, i) == (uint8_t)s.own[i], "another byte at %llu", (unsigned long long)i);
 	close(im);
 	seen_end(&s);
 	for (int i = 0; i < 3; i++)
-		NEED(!sg_free(g.fd, between[i]));
+		MUST(!sg_free(g.fd, between[i]));
 	if (rest)
-		NEED(!sg_free(g.fd, rest));
+		MUST(!sg_free(g.fd, rest));
 }
 
 static void moves(void)
 {
-	uint64_t va = alloc(visible);
-	int dmabuf = export(va), im = importer();
-	char *own, *view, *host = malloc(LENGTH);
+	struct seen s = seen_make(3);
 	unsigned long long number = field(NUMBER);
+	int im = importer_open();
 
-	NEED(host);
-	own = mmap((void *)va, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, g.fd, (off_t)va);
-	view = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
-	NEED(own != MAP_FAILED && view != MAP_FAILED);
-	fill(own, 3);
-	CHECK(filled(view, 3), "the dma-buf shows other bytes");
-	/* With nobody but programs, which find it again. */
+	is_filled(&s, 3);
+	/* With no importer; programs find it again. */
 	EXPECT(put(DEBUGFS "move", number), 0);
-	CHECK(filled(view, 3) && filled(own, 3), "bytes are lost in a move");
-	EXPECT(attach(im, dmabuf, IMPORTER_DYNAMIC), 0);
+	is_filled(&s, 3);
+	EXPECT(attach(im, s.dmabuf, IMPORTER_DYNAMIC), 0);
 	EXPECT(map(im), 0);
 	EXPECT(put(DEBUGFS "move", number), 0);
-	CHECK(state(im).notified == 1 && !state(im).mapped, "%u calls", state(im).notified);
+	CHECK(importer_state(im).notified == 1 && !importer_state(im).mapped, "%u calls", importer_state(im).notified);
 	EXPECT(map(im), 0);
-	fill(view, 9);
-	CHECK(filled(own, 9), "the two views differ");
-	EXPECT(sg_copy(g.fd, visible, PTR(host), va, LENGTH, SOFTGPU_OP_SYNC), 0);
-	CHECK(filled(host, 9), "the GPU sees other bytes");
+	fill(s.view, 9);
+	is_filled(&s, 9);
 	CHECK(field(MOVES) == 2, "%llu moves", field(MOVES));
 	detach(im);
 
 	/*
-	 * The memory stays where it is for who keeps it, or has said so; only the former is asked.
-	 * Kernels where he promises to let go have him waited for, and see promises().
+	 * The memory stays where it is for an importer that keeps it, or has said so; only the former is asked.
+	 * On kernels where the former promises to let go it is waited for: see promises().
 	 */
 	EXPECT(put(TIMEOUT, 50), 0);
-	EXPECT(attach(im, dmabuf, IMPORTER_LAZY), 0);
+	EXPECT(attach(im, s.dmabuf, IMPORTER_LAZY), 0);
 	EXPECT(map(im), 0);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
-	CHECK(state(im).notified >= 1 && state(im).mapped, "%u calls", state(im).notified);
+	CHECK(importer_state(im).notified >= 1 && importer_state(im).mapped, "%u calls", importer_state(im).notified);
 	detach(im);
-	EXPECT(attach(im, dmabuf, IMPORTER_PINNING), 0);
+	EXPECT(attach(im, s.dmabuf, IMPORTER_PINNING), 0);
 	EXPECT(put(DEBUGFS "move", number), EBUSY);
-	CHECK(state(im).notified == 0, "%u calls", state(im).notified);
+	CHECK(importer_state(im).notified == 0, "%u calls", importer_state(im).notified);
 	detach(im);
 	CHECK(field(BUSY) == 2, "%llu refused", field(BUSY));
 	EXPECT(put(TIMEOUT, 10000), 0);
 	EXPECT(put(DEBUGFS "move", number + 1), ENOENT);
 
 	/* Freed, it is the dma-buf's alone. */
-	free_visible(va);
-	CHECK(filled(view, 9), "bytes are lost with the allocation");
+	EXPECT(sg_free_visible(g.fd, s.va), 0);
+	CHECK(filled(s.view, 9), "bytes are lost with the allocation");
 	EXPECT(put(DEBUGFS "move", number), 0);
-	CHECK(filled(view, 9), "bytes are lost in a move");
-	munmap(view, LENGTH);
-	close(dmabuf);
+	CHECK(filled(s.view, 9), "bytes are lost in a move");
+	munmap(s.view, LENGTH);
+	close(s.dmabuf);
 	close(im);
-	free(host);
+	free(s.host);
 }
 
 /* The bridge asks that it stays, and has it until it lets go. */
@@ -367,29 +336,25 @@ static void bridge(void)
 	if (fd < 0)
 		return;
 	p.fd = export(va);
-	NEED(!ioctl(fd, PEERDMA_PIN_DMABUF_FD, &p));
+	MUST(!ioctl(fd, PEERDMA_PIN_DMABUF_FD, &p));
 	/* Not mapped, it is wherever it likes. */
 	EXPECT(put(DEBUGFS "move", field(NUMBER)), 0);
 	h.handle = p.handle;
-	NEED(!ioctl(fd, PEERDMA_UNPIN, &h));
+	MUST(!ioctl(fd, PEERDMA_UNPIN, &h));
 	close(fd);
 	close(p.fd);
-	free_visible(va);
+	EXPECT(sg_free_visible(g.fd, va), 0);
 }
 
 int main(void)
 {
-	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
-	struct softgpu_info info = { 0 };
 	struct idle idle;
 	uint64_t cuda, hsa;
 	int dmabuf;
 
 	g = gpu_up(0);
-	NEED(!SG_CALL(g.fd, SOFTGPU_CTX_CREATE, &c));
-	visible = c.ctx;
-	NEED(!SG_CALL(g.fd, SOFTGPU_INFO, &info));
-	on_pci = info.on_pci;
+	visible = sg_ctx_visible(g.fd);
+	on_pci = sg_need_info(g.fd).on_pci;
 	idle = idle_now(g.fd);
 
 	cuda = alloc(g.ctx);
@@ -402,8 +367,8 @@ int main(void)
 	EXPECT(put(DEBUGFS "move", field(NUMBER)), 0);
 	close(dmabuf);
 	EXPECT(put(KIND, AS_ITS_MAKER), 0);
-	NEED(!sg_free(g.fd, cuda));
-	free_visible(hsa);
+	MUST(!sg_free(g.fd, cuda));
+	EXPECT(sg_free_visible(g.fd, hsa), 0);
 	check_idle(g.fd, &idle, "the two kinds");
 
 	attaching();
@@ -423,5 +388,5 @@ int main(void)
 	check_idle(g.fd, &idle, "the CPU");
 	bridge();
 	check_idle(g.fd, &idle, "the bridge");
-	return test_end("dmabuf_kinds_test");
+	return check_end("dmabuf_kinds_test");
 }

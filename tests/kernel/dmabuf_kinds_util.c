@@ -20,7 +20,7 @@ static unsigned long long last(int column, bool *any)
 	char line[256], in[16];
 	FILE *f = fopen(DEBUGFS "dmabufs", "r");
 
-	NEED(f);
+	MUST(f);
 	*any = false;
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %llu %15s", w, w + 1, w + 2, w + 3, w + 4,
@@ -53,63 +53,35 @@ bool movable(void)
 
 int export(uint64_t va)
 {
-	struct softgpu_dmabuf a = { .va = va, .length = LENGTH };
+	int fd;
 
-	EXPECT(SG_CALL(g.fd, SOFTGPU_DMABUF, &a), 0);
-	return a.fd;
+	EXPECT(sg_dmabuf(g.fd, va, LENGTH, &fd), 0);
+	return fd;
 }
 
 uint64_t alloc(uint32_t ctx)
 {
-	uint64_t va;
-
-	NEED(!sg_alloc(g.fd, ctx, LENGTH, &va));
-	return va;
-}
-
-void free_visible(uint64_t va)
-{
-	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
-
-	EXPECT(SG_CALL(g.fd, SOFTGPU_MEM_FREE, &a), 0);
+	return sg_need_alloc(g.fd, ctx, LENGTH);
 }
 
 int attach(int im, int dmabuf, uint32_t kind)
 {
-	struct importer_attach a = { .fd = dmabuf, .kind = kind };
-
-	return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
+	return importer_attach(im, dmabuf, kind) ? errno : 0;
 }
 
 struct importer_map mapped;
 
 int map(int im)
 {
-	int err = ioctl(im, IMPORTER_MAP, &mapped) ? errno : 0;
+	int err = importer_map(im, &mapped) ? errno : 0;
 
 	CHECK(err || mapped.length == LENGTH, "%llu bytes", (unsigned long long)mapped.length);
 	return err;
 }
 
-struct importer_state state(int im)
-{
-	struct importer_state s = { 0 };
-
-	NEED(!ioctl(im, IMPORTER_STATE, &s));
-	return s;
-}
-
-int importer(void)
-{
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-
-	NEED(im >= 0);
-	return im;
-}
-
 void detach(int im)
 {
-	NEED(!ioctl(im, IMPORTER_DETACH));
+	MUST(!importer_detach(im));
 }
 
 void fill(volatile char *p, int with)

@@ -25,10 +25,10 @@ bool fail_nth_ready(void)
 			return false;
 	}
 	/* By default, only what may not sleep fails. */
-	NEED(set("failslab", "ignore-gfp-wait", "N"));
-	NEED(set("fail_page_alloc", "ignore-gfp-wait", "N"));
-	NEED(set("fail_page_alloc", "ignore-gfp-highmem", "N"));
-	NEED(set("fail_page_alloc", "min-order", "0"));
+	MUST(set("failslab", "ignore-gfp-wait", "N"));
+	MUST(set("fail_page_alloc", "ignore-gfp-wait", "N"));
+	MUST(set("fail_page_alloc", "ignore-gfp-highmem", "N"));
+	MUST(set("fail_page_alloc", "min-order", "0"));
 	return !access("/proc/thread-self/fail-nth", W_OK);
 }
 
@@ -42,7 +42,7 @@ static void arm(int n)
 		control = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	}
 	/* A fault that is still to come may hit this very call. */
-	NEED(pwrite(control, text, length, 0) == length || pwrite(control, text, length, 0) == length);
+	MUST(pwrite(control, text, length, 0) == length || pwrite(control, text, length, 0) == length);
 }
 
 /* Whether a fault was injected since arm(). */
@@ -61,14 +61,24 @@ static bool is_clean(const struct stage *s, int err)
 	return err == ENOMEM || err == EFAULT || (err == ENOSPC && s->flags & FN_NO_SPACE);
 }
 
+/* All of them, or the end of the process. */
+static void need(const char *name, const fn_step steps[FN_STEPS])
+{
+	int err = 0, i;
+
+	for (i = 0; i < FN_STEPS && steps[i] && !err; i++)
+		err = steps[i]();
+	if (!CHECK(!err, "%s: step %d around it: %s", name, i, strerror(err)))
+		exit(1);
+}
+
 static void sweep(const struct stage *s, bool (*idle)(void))
 {
 	int n, refused = 0, err;
 	bool injected = true;
 
 	for (n = 1; injected && n < MOST_FAULTS; n++) {
-		if (s->before)
-			s->before();
+		need(s->name, s->before);
 		arm(n);
 		err = s->op();
 		injected = disarm();
@@ -79,10 +89,9 @@ static void sweep(const struct stage *s, bool (*idle)(void))
 			CHECK(!err, "%s, fault %d: %s", s->name, n, strerror(err));
 		else
 			CHECK(!err || is_clean(s, err), "%s, fault %d: %s", s->name, n, strerror(err));
-		if (!err && s->undo)
-			s->undo();
-		if (s->after)
-			s->after();
+		if (!err)
+			need(s->name, s->undo);
+		need(s->name, s->after);
 		CHECK(idle(), "%s, fault %d (%s): something is left", s->name, n,
 		      err ? strerror(err) : "survived");
 	}
@@ -106,14 +115,14 @@ void fail_nth_exits(const char *name, void (*fn)(void), int most, bool (*idle)(v
 
 		fflush(stdout);
 		pid = fork();
-		NEED(pid >= 0);
+		MUST(pid >= 0);
 		if (!pid) {
-			failures = 0;
+			check_counts.failures = 0;
 			fn();
 			arm(n);
-			_exit(failures);
+			_exit(check_counts.failures);
 		}
-		NEED(waitpid(pid, &status, 0) == pid);
+		MUST(waitpid(pid, &status, 0) == pid);
 		CHECK(status == 0, "%s, fault %d: the child could not begin", name, n);
 		CHECK(idle(), "%s, fault %d: something is left", name, n);
 	}

@@ -16,123 +16,67 @@ static int fd = -1, fd2 = -1, dmabuf = -1, importer = -1, fpga = -1;
 static uint32_t handle, mapping;
 static void *view;
 static int pipe_ends[2];
-static uint32_t kind;		/* of importer */
+static struct peerdma_segment segments[64];
+
+/* ---- files and memory ---- */
+
+static int open_into(int *to, const char *path)
+{
+	*to = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	return *to < 0 ? errno : 0;
+}
 
 static int open_peerdma(void)
 {
-	fd2 = open("/dev/peerdma", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	return fd2 < 0 ? errno : 0;
+	return open_into(&fd2, "/dev/peerdma");
 }
 
-static void close_fd2(void)
+static int card_open(void)
 {
-	close(fd2);
+	return open_into(&fd2, "/dev/fpga0");
 }
 
-static int info(void)
+static int close_fd2(void)
 {
-	struct peerdma_info i = { .size = sizeof(i) };
-
-	return ioctl(fd, PEERDMA_INFO, &i) ? errno : 0;
+	return close(fd2);
 }
 
-/* ---- pins ---- */
-
-static int pin(uint64_t addr, uint64_t length, uint32_t flags)
+static int mem_alloc(void)
 {
-	struct peerdma_pin_args a = {
-		.size = sizeof(a), .addr = addr, .length = length, .flags = flags,
-	};
-	int err = ioctl(fd, PEERDMA_PIN, &a) ? errno : 0;
-
-	handle = a.handle;
-	return err;
+	return sg_alloc(g.fd, g.ctx, GPU_LENGTH, &va);
 }
 
-static int pin_host(void)
+static int mem_free(void)
 {
-	return pin(PTR(host), HOST_LENGTH, PEERDMA_PIN_HOST);
+	return sg_free(g.fd, va);
 }
 
-static int pin_gpu(void)
+static int mem_free_if_there(void)
 {
-	return pin(va, GPU_LENGTH, PEERDMA_PIN_DEVICE);
+	mem_free();
+	return 0;
 }
 
-static int pin_persistent(void)
+/* ---- pins, and what is made of them ---- */
+
+OP(info, fd, PEERDMA_INFO, peerdma_info, 0)
+OP_GIVES(pin_host, handle, handle, fd, PEERDMA_PIN, peerdma_pin_args,
+	 .addr = PTR(host), .length = HOST_LENGTH, .flags = PEERDMA_PIN_HOST)
+OP_GIVES(pin_gpu, handle, handle, fd, PEERDMA_PIN, peerdma_pin_args,
+	 .addr = va, .length = GPU_LENGTH, .flags = PEERDMA_PIN_DEVICE)
+OP_GIVES(pin_persistent, handle, handle, fd, PEERDMA_PIN, peerdma_pin_args,
+	 .addr = va, .length = GPU_LENGTH, .flags = PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT)
+OP(unpin, fd, PEERDMA_UNPIN, peerdma_handle_args, .handle = handle)
+OP(query, fd, PEERDMA_QUERY, peerdma_query_args, .handle = handle)
+OP_GIVES(map, mapping, mapping, fd, PEERDMA_MAP, peerdma_map_args,
+	 .handle = handle, .bus = card >> 8, .devfn = card & 0xff, .flags = PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE,
+	 .segments = PTR(segments), .segment_count = 64)
+OP(unmap, fd, PEERDMA_UNMAP, peerdma_handle_args, .handle = mapping)
+OP_GIVES(export, dmabuf, fd, fd, PEERDMA_EXPORT, peerdma_export_args, .handle = handle, .fd = -1)
+
+static int close_dmabuf(void)
 {
-	return pin(va, GPU_LENGTH, PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT);
-}
-
-static int unpin(void)
-{
-	struct peerdma_handle_args a = { .size = sizeof(a), .handle = handle };
-
-	return ioctl(fd, PEERDMA_UNPIN, &a) ? errno : 0;
-}
-
-static void need_unpin(void)
-{
-	NEED(!unpin());
-}
-
-static void need_pin_host(void)
-{
-	NEED(!pin_host());
-}
-
-static void need_pin_gpu(void)
-{
-	NEED(!pin_gpu());
-}
-
-static void need_pin_persistent(void)
-{
-	NEED(!pin_persistent());
-}
-
-static int query(void)
-{
-	struct peerdma_query_args q = { .size = sizeof(q), .handle = handle };
-
-	return ioctl(fd, PEERDMA_QUERY, &q) ? errno : 0;
-}
-
-/* ---- what is made of them ---- */
-
-static int map(void)
-{
-	struct peerdma_segment segments[64];
-	struct peerdma_map_args a = {
-		.size = sizeof(a), .handle = handle, .bus = card >> 8, .devfn = card & 0xff,
-		.flags = PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE,
-		.segments = PTR(segments), .segment_count = 64,
-	};
-	int err = ioctl(fd, PEERDMA_MAP, &a) ? errno : 0;
-
-	mapping = a.mapping;
-	return err;
-}
-
-static void unmap(void)
-{
-	struct peerdma_handle_args a = { .size = sizeof(a), .handle = mapping };
-
-	NEED(!ioctl(fd, PEERDMA_UNMAP, &a));
-}
-
-static int export(void)
-{
-	struct peerdma_export_args a = { .size = sizeof(a), .handle = handle, .fd = -1 };
-	int err = ioctl(fd, PEERDMA_EXPORT, &a) ? errno : 0;
-
-	dmabuf = a.fd;
-	return err;
-}
-
-static void close_dmabuf(void)
-{
-	close(dmabuf);
+	return close(dmabuf);
 }
 
 static int mmap_at(uint64_t offset, size_t length, int prot)
@@ -146,25 +90,25 @@ static int mmap_pin(void)
 	return mmap_at(PEERDMA_MMAP_PIN(handle), PAGE64, PROT_READ | PROT_WRITE);
 }
 
+static int munmap_pin(void)
+{
+	return munmap(view, PAGE64);
+}
+
 static int mmap_generations(void)
 {
 	return mmap_at(PEERDMA_MMAP_GENERATIONS, PEERDMA_MMAP_GENERATIONS_SIZE, PROT_READ);
 }
 
-static void munmap_pin(void)
+static int munmap_generations(void)
 {
-	NEED(!munmap(view, PAGE64));
+	return munmap(view, PEERDMA_MMAP_GENERATIONS_SIZE);
 }
 
-static void munmap_generations(void)
+static int use_view(void)
 {
-	NEED(!munmap(view, PEERDMA_MMAP_GENERATIONS_SIZE));
-}
-
-static void need_mmap_gpu(void)
-{
-	need_pin_gpu();
-	NEED(!mmap_pin());
+	memset(view, 1, 64);
+	return 0;
 }
 
 /* The kernel reads what the view shows, which has to be found first. */
@@ -173,26 +117,30 @@ static int touch(void)
 	return write(pipe_ends[1], view, 4) == 4 ? 0 : errno;
 }
 
-static void drain(void)
+static int drain(void)
 {
 	char text[4];
 
-	NEED(read(pipe_ends[0], text, 4) == 4);
-}
-
-static void unmap_and_unpin(void)
-{
-	munmap_pin();
-	need_unpin();
+	return read(pipe_ends[0], text, 4) != 4;
 }
 
 /* ---- importers ---- */
 
-static int attach(void)
+static int attach(uint32_t kind)
 {
 	struct importer_attach a = { .fd = dmabuf, .kind = kind };
 
 	return ioctl(importer, IMPORTER_ATTACH, &a) ? errno : 0;
+}
+
+static int attach_dynamic(void)
+{
+	return attach(IMPORTER_DYNAMIC);
+}
+
+static int attach_static(void)
+{
+	return attach(IMPORTER_STATIC);
 }
 
 static int import_map(void)
@@ -202,65 +150,17 @@ static int import_map(void)
 	return ioctl(importer, IMPORTER_MAP, &m) ? errno : 0;
 }
 
-static void detach(void)
+static int detach(void)
 {
-	NEED(!ioctl(importer, IMPORTER_DETACH));
-}
-
-static void exported_gpu(void)
-{
-	kind = IMPORTER_DYNAMIC;
-	need_pin_gpu();
-	NEED(!export());
-}
-
-static void exported_host(void)
-{
-	kind = IMPORTER_STATIC;
-	need_pin_host();
-	NEED(!export());
-}
-
-static void attached_gpu(void)
-{
-	exported_gpu();
-	NEED(!attach());
-}
-
-static void attached_host(void)
-{
-	exported_host();
-	NEED(!attach());
-}
-
-static void end_export(void)
-{
-	NEED(!ioctl(importer, IMPORTER_DETACH));
-	close_dmabuf();
-	need_unpin();
+	return ioctl(importer, IMPORTER_DETACH);
 }
 
 /* ---- revocation, with all that can be made of a pin ---- */
 
-static void everything(void)
+static int everything(void)
 {
-	NEED(!sg_alloc(g.fd, g.ctx, GPU_LENGTH, &va));
-	kind = IMPORTER_DYNAMIC;
-	need_mmap_gpu();
-	memset(view, 1, 64);
-	NEED(!map() && !export() && !attach() && !import_map());
-}
-
-static int mem_free(void)
-{
-	return sg_free(g.fd, va);
-}
-
-static void everything_down(void)
-{
-	sg_free(g.fd, va);
-	munmap_pin();
-	end_export();
+	return mem_alloc() ?: pin_gpu() ?: mmap_pin() ?: use_view() ?: map() ?: export() ?:
+	       attach_dynamic() ?: import_map();
 }
 
 static int read_event(void)
@@ -270,119 +170,81 @@ static int read_event(void)
 	return read(fd, &event, sizeof(event)) == sizeof(event) ? 0 : errno;
 }
 
-static void revoked(void)
-{
-	everything();
-	NEED(!mem_free());
-}
-
-static void full_file(void)
-{
-	everything();
-	fd2 = fd;
-}
-
-static int close_full(void)
+static int close_file(void)
 {
 	return close(fd) ? errno : 0;
 }
 
-static void full_file_down(void)
+static int open_again(void)
 {
-	munmap_pin();
-	detach();
-	close_dmabuf();
-	sg_free(g.fd, va);
-	NEED(!open_peerdma());
-	fd = fd2;
+	return open_into(&fd, "/dev/peerdma");
 }
 
 /* ---- the card ---- */
 
-static int copy(uint64_t from, uint64_t to)
-{
-	struct fpga_copy c = { .size = sizeof(c), .src = from, .dst = to, .length = 100 };
-
-	return ioctl(fpga, FPGA_COPY, &c) ? errno : 0;
-}
-
-static int card_open(void)
-{
-	fd2 = open("/dev/fpga0", O_RDWR | O_CLOEXEC);
-	return fd2 < 0 ? errno : 0;
-}
-
-static int card_info(void)
-{
-	struct fpga_info i = { .size = sizeof(i) };
-
-	return ioctl(fpga, FPGA_INFO, &i) ? errno : 0;
-}
-
-static int card_copy(void)
-{
-	return copy(PTR(host), va);
-}
+OP(card_info, fpga, FPGA_INFO, fpga_info, 0)
+OP(card_copy, fpga, FPGA_COPY, fpga_copy, .src = PTR(host), .dst = va, .length = 100)
 
 static const struct stage stages[] = {
-	{ "peerdma open", .op = open_peerdma, .undo = close_fd2 },
+	{ "peerdma open", .op = open_peerdma, .undo = { close_fd2 } },
 	{ "peerdma info", .op = info },
-	{ "peerdma pin, host memory", .op = pin_host, .undo = need_unpin },
-	{ "peerdma pin, GPU memory", .flags = FN_NO_SPACE, .op = pin_gpu, .undo = need_unpin },
-	{ "peerdma pin, persistent", .flags = FN_NO_SPACE, .op = pin_persistent, .undo = need_unpin },
-	{ "peerdma unpin", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = need_pin_gpu, .op = unpin },
-	{ "peerdma query", .before = need_pin_gpu, .op = query, .after = need_unpin },
-	{ "peerdma map, host memory", .before = need_pin_host, .op = map, .undo = unmap, .after = need_unpin },
-	{ "peerdma map, GPU memory", .before = need_pin_gpu, .op = map, .undo = unmap, .after = need_unpin },
-	{ "peerdma map, persistent", .before = need_pin_persistent, .op = map, .undo = unmap, .after = need_unpin },
-	{ "peerdma export", .before = need_pin_gpu, .op = export, .undo = close_dmabuf, .after = need_unpin },
-	{ "peerdma mmap, host memory", .before = need_pin_host, .op = mmap_pin, .undo = munmap_pin, .after = need_unpin },
-	{ "peerdma mmap, GPU memory", .before = need_pin_gpu, .op = mmap_pin, .undo = munmap_pin, .after = need_unpin },
-	{ "peerdma mmap, generations", .op = mmap_generations, .undo = munmap_generations },
-	{ "peerdma touch of a view", .before = need_mmap_gpu, .op = touch, .undo = drain, .after = unmap_and_unpin },
-	{ "importer attach, dynamic", .before = exported_gpu, .op = attach, .after = end_export },
-	{ "importer attach, static", .before = exported_host, .op = attach, .after = end_export },
-	{ "importer map, dynamic", .before = attached_gpu, .op = import_map, .after = end_export },
-	{ "importer map, static", .before = attached_host, .op = import_map, .after = end_export },
-	{ "fpga open", .op = card_open, .undo = close_fd2 },
+	{ "peerdma pin, host memory", .op = pin_host, .undo = { unpin } },
+	{ "peerdma pin, GPU memory", .flags = FN_NO_SPACE, .op = pin_gpu, .undo = { unpin } },
+	{ "peerdma pin, persistent", .flags = FN_NO_SPACE, .op = pin_persistent, .undo = { unpin } },
+	{ "peerdma unpin", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = { pin_gpu }, .op = unpin },
+	{ "peerdma query", .before = { pin_gpu }, .op = query, .after = { unpin } },
+	{ "peerdma map, host memory", .before = { pin_host }, .op = map, .undo = { unmap }, .after = { unpin } },
+	{ "peerdma map, GPU memory", .before = { pin_gpu }, .op = map, .undo = { unmap }, .after = { unpin } },
+	{ "peerdma map, persistent", .before = { pin_persistent }, .op = map, .undo = { unmap }, .after = { unpin } },
+	{ "peerdma export", .before = { pin_gpu }, .op = export, .undo = { close_dmabuf }, .after = { unpin } },
+	{ "peerdma mmap, host memory", .before = { pin_host }, .op = mmap_pin, .undo = { munmap_pin }, .after = { unpin } },
+	{ "peerdma mmap, GPU memory", .before = { pin_gpu }, .op = mmap_pin, .undo = { munmap_pin }, .after = { unpin } },
+	{ "peerdma mmap, generations", .op = mmap_generations, .undo = { munmap_generations } },
+	{ "peerdma touch of a view", .before = { pin_gpu, mmap_pin }, .op = touch, .undo = { drain }, .after = { munmap_pin, unpin } },
+	{ "importer attach, dynamic", .before = { pin_gpu, export }, .op = attach_dynamic, .after = { detach, close_dmabuf, unpin } },
+	{ "importer attach, static", .before = { pin_host, export }, .op = attach_static, .after = { detach, close_dmabuf, unpin } },
+	{ "importer map, dynamic", .before = { pin_gpu, export, attach_dynamic }, .op = import_map, .after = { detach, close_dmabuf, unpin } },
+	{ "importer map, static", .before = { pin_host, export, attach_static }, .op = import_map, .after = { detach, close_dmabuf, unpin } },
+	{ "fpga open", .op = card_open, .undo = { close_fd2 } },
 	{ "fpga info", .op = card_info },
 	{ "fpga copy", .flags = FN_NO_SPACE, .op = card_copy },
 };
 
 /* These allocate their device memory themselves. */
 static const struct stage revocations[] = {
-	{ "free under pin, view, mapping, dma-buf", .before = everything, .op = mem_free, .after = everything_down },
-	{ "peerdma read of an event", .before = revoked, .op = read_event, .after = everything_down },
-	{ "peerdma close", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = full_file, .op = close_full, .after = full_file_down },
+	{ "free under pin, view, mapping, dma-buf", .before = { everything }, .op = mem_free,
+	  .after = { mem_free_if_there, munmap_pin, detach, close_dmabuf, unpin } },
+	{ "peerdma read of an event", .before = { everything, mem_free }, .op = read_event,
+	  .after = { munmap_pin, detach, close_dmabuf, unpin } },
+	{ "peerdma close", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = { everything }, .op = close_file,
+	  .after = { munmap_pin, detach, close_dmabuf, mem_free, open_again } },
 };
 
 static void files_up(void)
 {
 	g = gpu_up(0);
-	NEED(!open_peerdma());
-	fd = fd2;
+	MUST(!open_again());
 	importer = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
 	fpga = open("/dev/fpga0", O_RDWR | O_CLOEXEC);
-	NEED(importer >= 0 && fpga >= 0 && !pipe(pipe_ends));
+	MUST(importer >= 0 && fpga >= 0 && !pipe(pipe_ends));
 	host = mmap(NULL, HOST_LENGTH, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	NEED(host != MAP_FAILED);
+	MUST(host != MAP_FAILED);
 }
 
 static void in_a_process(void *arg)
 {
-	(void)arg;
 	files_up();
-	NEED(!sg_alloc(g.fd, g.ctx, GPU_LENGTH, &va));
+	MUST(!mem_alloc());
 	sweep(stages);
-	NEED(!sg_free(g.fd, va));
+	MUST(!mem_free());
 	sweep(revocations);
 }
 
 static void exit_full(void)
 {
 	files_up();
-	everything();
+	MUST(!everything());
 }
 
 void fail_nth_peerdma(void)

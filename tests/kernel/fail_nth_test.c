@@ -111,11 +111,11 @@ int main(int argc, char **argv)
 	card = strtoul(argv[1], NULL, 0);
 	if (!fail_nth_ready()) {
 		printf("skip: this kernel injects no faults: run me on the debug kernel\n");
-		return EXIT_SKIP;
+		return CHECK_SKIPPED;
 	}
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (!only || !strcmp(only, parts[i].name))
 			parts[i].run();
 	}
-	return test_end("fail_nth_test");
+	return check_end("fail_nth_test");
 }

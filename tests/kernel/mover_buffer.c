@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* mover_buffer.c - a dma-buf of dmabuf_mover.ko, and what it is told and tells: mover_test.h. */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "dmabuf_mover.h"
 #include "mover_test.h"
 
@@ -15,14 +11,9 @@ char *bytes;
 int control(const char *command)
 {
 	char path[64];
-	int fd, err;
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", number);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	err = write(fd, command, strlen(command)) < 0 ? errno : 0;
-	close(fd);
-	return err;
+	return write_text(path, command);
 }
 
 /* The last line of that name; -1: none. */

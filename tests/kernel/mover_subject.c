@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* mover_subject.c - the importers under test, by the same calls each: mover_test.h. */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "mover_test.h"
 
 enum { BIDIRECTIONAL };		/* enum dma_data_direction */
@@ -26,10 +23,8 @@ static uint32_t mapping;
 
 int attach(void)
 {
-	struct importer_attach a = { .fd = dmabuf, .kind = s->kind };
-
 	if (s->kind != BRIDGE)
-		return ioctl(im, IMPORTER_ATTACH, &a) ? errno : 0;
+		return importer_attach(im, dmabuf, s->kind) ? errno : 0;
 	pinned = (struct peerdma_pin_dmabuf_args){ .size = sizeof(pinned), .fd = dmabuf };
 	return ioctl(im, PEERDMA_PIN_DMABUF_FD, &pinned) ? errno : 0;
 }
@@ -49,7 +44,7 @@ int map(void)
 	}
 	if (s->movable)
 		CHECK(!control("refuse pin 1"));
-	if (card_map(im, pinned.handle, PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE, segs, &count, &mapping))
+	if (card_map(im, pinned.handle, BOTH, segs, &count, &mapping))
 		return errno;
 	address = segs[0].dma_addr;
 	return 0;
@@ -70,13 +65,13 @@ void detach(void)
 		WORKS(ioctl(im, IMPORTER_DETACH));
 }
 
-void importer_open(void)
+void subject_open(void)
 {
-	im = s->kind == BRIDGE ? dev_open() : open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	im = s->kind == BRIDGE ? dev_open() : importer_open();
 	CHECK(im >= 0);
 }
 
-void importer_close(void)
+void subject_close(void)
 {
 	close(im);
 	im = -1;

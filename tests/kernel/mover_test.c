@@ -5,12 +5,7 @@
  * once for each importer: those of the test module peerdma_importer.ko, and the bridge
  * (PEERDMA_PIN_DMABUF_FD), which pins where it may and else lives with being moved.
  */
-#include <fcntl.h>
 #include <linux/dma-buf.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "dmabuf_mover.h"
 #include "mover_test.h"
@@ -246,17 +241,23 @@ static void late(void)
 	close(dmabuf);
 }
 
-/* Nobody stops the card in time, here where a program drives it, but an IOMMU; or the memory is kept for it. */
+/* Only an IOMMU stops the card in time, here where a program drives it; or the memory is kept for it. */
 static bool may_go_on(bool lets_go)
 {
 	return have_card && (!lets_go || s->keeps || card_behind_iommu());
 }
 
-/* A revocation in another process while the card works: who keeps the memory has it to the end, and nobody else's is touched. */
+static int revokes(int peer, void *arg)
+{
+	control("revoke");
+	return 0;
+}
+
+/* A revocation in another process while the card works: an importer that keeps the memory has it to the end, and no other memory is touched. */
 static void revoked_while_transferring(void)
 {
 	bool refused = !s->revocable;
-	pid_t child;
+	struct process other;
 
 	if (!may_go_on(s->revocable))
 		return;
@@ -264,17 +265,13 @@ static void revoked_while_transferring(void)
 	CHECK(!control("timeout 100"));
 	CHECK(!attach());
 	CHECK(!map());
-	child = fork();
-	if (!child) {
-		control("revoke");
-		_exit(0);
-	}
+	other = begin(revokes, NULL);
 	do {
 		card_copy(address, address + 2048, 16);
 	} while (!status("revokes") && !status("busy"));
 	CHECK(status("busy") == refused);
 	card_copy(address, address + 2048, 16);
-	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(finish(&other) == 0);
 	if (refused)
 		transfer();
 	CHECK(holds_old() == s->keeps && status("late") == s->keeps);
@@ -284,31 +281,30 @@ static void revoked_while_transferring(void)
 	buffer_end();
 }
 
+/* Until the other end is closed: no clock decides how many. */
+static int moves_until_closed(int peer, void *arg)
+{
+	char c;
+
+	fcntl(peer, F_SETFL, O_NONBLOCK);
+	while (read(peer, &c, 1) < 0) {
+		control("move");
+		usleep(1000);
+	}
+	return 0;
+}
+
 /* Moves in another process while the card works: what an importer still has is right. */
 static void while_transferring(void)
 {
-	int up[2], rounds = 4, done = 0, err;
-	pid_t child;
+	int rounds = 4, done = 0, err;
+	struct process other;
 
 	if (!may_go_on(s->movable))
 		return;
 	buffer_make();
 	CHECK(!control("timeout 100"));
-	CHECK(!pipe(up));
-	child = fork();
-	if (!child) {
-		char c;
-
-		close(up[1]);
-		/* Until the other end is closed: no clock decides how many. */
-		fcntl(up[0], F_SETFL, O_NONBLOCK);
-		while (read(up[0], &c, 1) < 0) {
-			control("move");
-			usleep(1000);
-		}
-		_exit(0);
-	}
-	close(up[0]);
+	other = begin(moves_until_closed, NULL);
 	for (int i = 0; done < rounds; i++) {
 		CHECK(!attach());
 		err = map();
@@ -327,8 +323,7 @@ static void while_transferring(void)
 		unmap_it();
 		detach();
 	}
-	close(up[1]);
-	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(finish(&other) == 0);
 	CHECK(done == rounds);
 	buffer_end();
 }
@@ -341,9 +336,9 @@ static void for_each(const char *name, void (*test)(void))
 		if (s->newer && !have_promises)
 			continue;
 		snprintf(text, sizeof(text), "%s: %s", s->name, name);
-		importer_open();
+		subject_open();
 		run(text, test);
-		importer_close();
+		subject_close();
 	}
 }
 
@@ -394,7 +389,7 @@ static void programs(void)
 	buffer_end();
 }
 
-/* A driver's own: nobody can tell it to stop looking, so the bytes stay. */
+/* A driver's own: the exporter cannot tell it to stop looking, so the bytes stay. */
 static void kernel_view(void)
 {
 	struct importer_view v = { 0 };
@@ -402,7 +397,7 @@ static void kernel_view(void)
 
 	buffer_make();
 	s = &subjects[A_DYNAMIC];
-	importer_open();
+	subject_open();
 	v.fd = dmabuf;
 	CHECK(control("refuse vmap") == EINVAL);
 	/* Moved before it is looked at, and ordered to move after that. */
@@ -419,8 +414,14 @@ static void kernel_view(void)
 	CHECK(control("move") == EBUSY && control("revoke") == EBUSY);
 	WORKS(ioctl(im, IMPORTER_VUNMAP));
 	CHECK(!control("move") && !control("revoke"));
-	importer_close();
+	subject_close();
 	buffer_end();
+}
+
+static _Noreturn int writes_on(int peer, void *arg)
+{
+	for (size_t i = 0;; i += PAGE)
+		((volatile char *)bytes)[i % LENGTH] = 1;
 }
 
 /*
@@ -429,52 +430,48 @@ static void kernel_view(void)
  */
 static void programs_race(void)
 {
-	pid_t child;
+	struct process other;
 
 	buffer_make();
-	child = fork();
-	if (!child) {
-		for (size_t i = 0;; i += PAGE)
-			((volatile char *)bytes)[i % LENGTH] = 1;
-	}
+	other = begin(writes_on, NULL);
 	for (int i = 0; i < 3000; i++)
 		CHECK(!control("move"));
-	CHECK(!kill(child, SIGKILL));
-	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(!kill(other.pid, SIGKILL));
+	CHECK(finish(&other) == -SIGKILL);
 	/* What was set aside is looked at when the next is. */
 	CHECK(!control("move"));
 	buffer_end();
+}
+
+static int moves(int peer, void *arg)
+{
+	const struct mover_create *c = arg;
+	char path[64];
+	int fd;
+
+	/* The child's own would keep the buffer. */
+	close(c->fd);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", c->number);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0);
+	say(peer);
+	/* Moved, or gone before. */
+	CHECK(write(fd, "move", 4) == 4 || errno == EIO);
+	return 0;
 }
 
 /* Closes the last descriptor of a large buffer so much later than another process has begun to move it. */
 static void close_while_moving(unsigned int us)
 {
 	struct mover_create c = { .size = sizeof(c), .length = 64 << 20 };
-	char path[64], ready;
-	int up[2], code;
-	pid_t child;
+	struct process other;
 
 	WORKS(ioctl(mover, MOVER_CREATE, &c));
-	CHECK(!pipe(up));
-	child = fork();
-	if (!child) {
-		int fd;
-
-		/* The child's own would keep the buffer. */
-		close(c.fd);
-		snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", c.number);
-		fd = open(path, O_WRONLY);
-		if (fd < 0 || write(up[1], "", 1) != 1)
-			_exit(1);
-		/* Moved, or gone before. */
-		_exit(write(fd, "move", 4) < 0 && errno != EIO);
-	}
-	CHECK(read(up[0], &ready, 1) == 1);
+	other = begin(moves, &c);
+	CHECK(hear(other.peer));
 	usleep(us);
 	close(c.fd);
-	CHECK(waitpid(child, &code, 0) == child && !code);
-	close(up[0]);
-	close(up[1]);
+	CHECK(finish(&other) == 0);
 }
 
 static void closed_while_moving(void)
@@ -483,7 +480,7 @@ static void closed_while_moving(void)
 		close_while_moving(i * 5000);
 }
 
-/* Who may attach is as with VFIO; the bridge may, and lets go in time. */
+/* Which importer may attach is as with VFIO; the bridge may, and lets go in time. */
 static void vfio(void)
 {
 	buffer_make();
@@ -508,8 +505,26 @@ static void bridge_calls(void)
 	struct peerdma_query_args q;
 	struct peerdma_event event;
 	int fd = dev_open(), null = open("/dev/null", O_RDONLY);
+	const uint32_t size = sizeof(a);
 
 	buffer_make();
+	struct {
+		int error;
+		struct peerdma_pin_dmabuf_args args;
+	} wrong[] = {
+		{ EBADF, { .size = size, .fd = -1, .length = 2 } },
+		{ EBADF, { .size = size, .fd = null, .length = 2 } },
+		{ EINVAL, { .size = size, .fd = dmabuf, .length = 2, .flags = PEERDMA_PIN_HOST } },
+		{ EINVAL, { .size = size, .fd = dmabuf, .length = 2, .flags = PEERDMA_PIN_PERSISTENT } },
+		{ EINVAL, { .size = size, .fd = dmabuf, .length = 2, .flags = PEERDMA_PIN_DMABUF } },
+		{ EINVAL, { .size = size, .fd = dmabuf, .length = 2, .reserved = 1 } },
+		{ EINVAL, { .size = size - 1, .fd = dmabuf, .length = 2 } },
+		{ ENXIO, { .size = size, .fd = dmabuf, .length = 2, .offset = LENGTH } },
+		{ ENXIO, { .size = size, .fd = dmabuf, .length = 0, .offset = LENGTH } },
+		{ EINVAL, { .size = size, .fd = dmabuf, .length = 2, .offset = -1 } },
+		{ ENXIO, { .size = size, .fd = dmabuf, .length = LENGTH, .offset = PAGE + 1 } },
+	};
+
 	good = (struct peerdma_pin_dmabuf_args){ .size = sizeof(good), .fd = dmabuf, .offset = PAGE + 1, .length = 2 };
 	a = good;
 	WORKS(ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
@@ -527,40 +542,8 @@ static void bridge_calls(void)
 	CHECK(a.length == LENGTH - PAGE - 1 && a.pinned_length == LENGTH - PAGE);
 	WORKS(unpin(fd, a.handle));
 
-	a = good;
-	a.fd = -1;
-	FAILS(EBADF, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.fd = null;
-	FAILS(EBADF, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.flags = PEERDMA_PIN_HOST;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.flags = PEERDMA_PIN_PERSISTENT;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.flags = PEERDMA_PIN_DMABUF;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.reserved = 1;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.size--;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.offset = LENGTH;
-	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.offset = LENGTH;
-	a.length = 0;
-	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.offset = -1;
-	FAILS(EINVAL, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
-	a = good;
-	a.length = LENGTH;
-	FAILS(ENXIO, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &a));
+	for (size_t i = 0; i < CHECK_COUNT(wrong); i++)
+		FAILS(wrong[i].error, ioctl(fd, PEERDMA_PIN_DMABUF_FD, &wrong[i].args));
 	CHECK(live_pins(fd) == 0);
 
 	/* An exporter that maps less than it has said. */
@@ -616,14 +599,10 @@ static void of_its_own(void)
 
 int main(void)
 {
-	int fd;
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mover = open("/dev/dmabuf_mover", O_RDWR | O_CLOEXEC);
 	CHECK(mover >= 0);
-	fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	have_promises = ioctl(fd, IMPORTER_PROMISES) == 1;
-	close(fd);
+	have_promises = importers_promise();
 	have_card = card_open();
 	CHECK(have_card);
 	run("the mover's own calls", create_checks);
@@ -643,14 +622,10 @@ int main(void)
 	for_each("moves while the card works", while_transferring);
 	for_each("a revocation while the card works", revoked_while_transferring);
 	s = &subjects[A_LAZY];
-	importer_open();
+	subject_open();
 	run("an importer that lets go late", late);
-	importer_close();
+	subject_close();
 
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
-	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	check_none_left();
+	return check_end("dma-bufs that move");
 }

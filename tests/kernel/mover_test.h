@@ -3,7 +3,7 @@
 #ifndef MOVER_TEST_H
 #define MOVER_TEST_H
 
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_card.h"
 
 #define LENGTH (16 * PAGE)
@@ -16,13 +16,13 @@ extern int dmabuf;
 extern char *bytes;		/* a program's view of it */
 
 void buffer_make(void);
-/* Nothing of it may be mapped any more, and nobody may have written to it after he let go. */
+/* Nothing of it may be mapped any more, and no importer may have written to it after it let go. */
 void buffer_end(void);
 /* 0 or the errno. */
 int control(const char *command);
 /* What it tells; -1: nothing of that name. */
 long status(const char *name);
-/* Does somebody have it mapped where it was before it moved? */
+/* Is it mapped by an importer where it was before it moved? */
 bool holds_old(void);
 
 /* ---- the importer: mover_subject.c; each call gives 0 or an errno ---- */
@@ -46,8 +46,8 @@ extern int im;			/* /dev/peerdma_importer, or /dev/peerdma */
 extern struct peerdma_pin_dmabuf_args pinned;
 extern uint64_t address;	/* the card's */
 
-void importer_open(void);
-void importer_close(void);
+void subject_open(void);
+void subject_close(void);
 int attach(void);
 int map(void);
 int unmap_it(void);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_callback.c - the free callback: when, where, how often, and what may be done in it. */
-#include <pthread.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include "nvp2p_rules.h"
 
 #define WORD	0x5eed5eedu
@@ -13,7 +10,7 @@ static uint64_t pinned(struct gpu *g, int slot, uint32_t on_callback)
 	uint64_t va = need_alloc(g, 2 * PAGE64);
 	uint32_t word = WORD;
 
-	NEED(!sg_copy(g->fd, g->ctx, va, PTR(&word), 4, SOFTGPU_OP_SYNC));
+	MUST(!sg_copy(g->fd, g->ctx, va, PTR(&word), 4, SOFTGPU_OP_SYNC));
 	t_on_callback(slot, on_callback);
 	EXPECT(t_get(slot, va, 2 * PAGE64).ret, 0);
 	return va;
@@ -34,7 +31,7 @@ static void on_close(struct gpu *g)
 	int other = sg_open(0);
 	struct gpu second = { .fd = other, .ctx = sg_ctx(other), .window = g->window };
 
-	NEED(other >= 0 && second.ctx);
+	MUST(other >= 0 && second.ctx);
 	pinned(&second, 0, C_PEEK);
 	pinned(g, 1, C_PEEK);
 	close(other);
@@ -58,45 +55,29 @@ static void on_shared_page(struct gpu *g)
 
 /* ---- other threads meanwhile ---- */
 
-struct thread {
+struct freeing {
 	struct gpu *g;
 	uint64_t va;
-	int slot, done, ret;
-	pthread_t id;
+	int ret;
 };
 
-static void *free_thread(void *arg)
+static void free_it(void *arg)
 {
-	struct thread *t = arg;
+	struct freeing *f = arg;
 
-	t->ret = sg_free(t->g->fd, t->va);
-	__atomic_store_n(&t->done, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static bool is_done(struct thread *t)
-{
-	return __atomic_load_n(&t->done, __ATOMIC_ACQUIRE);
-}
-
-static void wait_for_callback(int slot)
-{
-	int i;
-
-	for (i = 0; i < 6000 && !t_state(slot).callbacks; i++)
-		nap_ms(10);
-	CHECK(t_state(slot).callbacks == 1, "it never began");
+	f->ret = sg_free(f->g->fd, f->va);
 }
 
 /* No lock of the provider's is held: other pins, and other memory, go on. */
 static void others_go_on(struct gpu *g)
 {
-	struct thread freeing = { .g = g };
+	struct freeing freeing = { .g = g };
+	struct task task;
 	uint64_t other = need_alloc(g, 4 * PAGE64), more;
 
 	freeing.va = pinned(g, 0, C_WAIT);
-	NEED(!pthread_create(&freeing.id, NULL, free_thread, &freeing));
-	wait_for_callback(0);
+	task_begin(&task, free_it, &freeing);
+	CHECK(UNTIL(t_state(0).callbacks), "it never began");
 	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);
 	EXPECT(t_put(1), 0);
 	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);
@@ -104,11 +85,11 @@ static void others_go_on(struct gpu *g)
 	EXPECT(t_state(1).callbacks_done, 1);
 	more = need_alloc(g, PAGE64);
 	EXPECT(sg_free(g->fd, more), 0);
-	/* What is being freed is nothing any more, to those who come now. */
+	/* Memory that is being freed cannot be pinned any more. */
 	MUST_FAIL(t_get(2, freeing.va, PAGE64), EINVAL, OUT_NULL);
-	CHECK(!is_done(&freeing), "free did not wait for the callback");
+	CHECK(!task.over, "free did not wait for the callback");
 	T(.op = T_RELEASE);
-	pthread_join(freeing.id, NULL);
+	task_end(&task);
 	EXPECT(freeing.ret, 0);
 }
 
@@ -123,10 +104,10 @@ static void put_in_callback(struct gpu *g)
 	EXPECT(t_state(0).callback_ret, 0);
 }
 
-const struct test_case callback_cases[] = {
-	{ "callback: on close, for what that file made", on_close },
-	{ "callback: a page that two allocations share", on_shared_page },
-	{ "callback: others are not held up by it", others_go_on },
-	{ "callback: put in it is refused, not a deadlock", put_in_callback },
-	{ NULL, NULL }
+const struct gpu_case callback_cases[] = {
+	{ "callback: on close, for what that file made", on_close, t_reset },
+	{ "callback: a page that two allocations share", on_shared_page, t_reset },
+	{ "callback: others are not held up by it", others_go_on, t_reset },
+	{ "callback: put in it is refused, not a deadlock", put_in_callback, t_reset },
+	{ }
 };

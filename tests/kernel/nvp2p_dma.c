@@ -14,10 +14,10 @@ static uint64_t pinned(struct gpu *g, int slot)
 
 static struct nvp2p_test_call map(int slot, int mapping, int peer)
 {
-	return T(.op = T_DMA_MAP, .slot = slot, .mapping = mapping, .bdf = peer_bdf(peer));
+	return T(.op = T_DMA_MAP, .slot = slot, .mapping = mapping, .bdf = card_bdf(peer));
 }
 
-static int unmap(int slot, int mapping)
+static int dma_unmap(int slot, int mapping)
 {
 	return T(.op = T_DMA_UNMAP, .slot = slot, .mapping = mapping).ret;
 }
@@ -32,10 +32,10 @@ static void check_addresses(int slot, int mapping, int peer)
 	T(.op = T_DMA_ADDRESSES, .slot = slot, .mapping = mapping, .data = PTR(dma), .length = PAGES);
 	for (i = 0; i < PAGES; i++) {
 		CHECK(dma[i] % 4096 == 0, "%#llx", (unsigned long long)dma[i]);
-		CHECK((dma[i] == pages[i]) == !peer_is_translated(peer),
+		CHECK((dma[i] == pages[i]) == !card_bdf_translated(peer),
 		      "page %d at %#llx has DMA address %#llx, peer is %stranslated", i,
 		      (unsigned long long)pages[i], (unsigned long long)dma[i],
-		      peer_is_translated(peer) ? "" : "not ");
+		      card_bdf_translated(peer) ? "" : "not ");
 		for (j = 0; j < i; j++)
 			CHECK(dma[i] != dma[j], "pages %d and %d", i, j);
 	}
@@ -43,7 +43,7 @@ static void check_addresses(int slot, int mapping, int peer)
 
 static void several(struct gpu *g)
 {
-	int peers = peer_bdf(1) ? 2 : 1;
+	int peers = card_bdf(1) ? 2 : 1;
 
 	pinned(g, 0);
 	EXPECT(map(0, 0, 0).ret, 0);
@@ -51,10 +51,10 @@ static void several(struct gpu *g)
 	EXPECT(map(0, 2, 0).ret, 0);
 	check_addresses(0, 0, 0);
 	check_addresses(0, 1, peers - 1);
-	EXPECT(unmap(0, 0), 0);
+	EXPECT(dma_unmap(0, 0), 0);
 	check_addresses(0, 2, 0);
-	EXPECT(unmap(0, 2), 0);
-	EXPECT(unmap(0, 1), 0);
+	EXPECT(dma_unmap(0, 2), 0);
+	EXPECT(dma_unmap(0, 1), 0);
 	EXPECT(t_put(0), 0);
 }
 
@@ -67,12 +67,12 @@ static void wrong_peer(struct gpu *g)
 	EXPECT(map(0, 0, 0).ret, 0);
 	T(.op = T_DMA_ADDRESSES, .data = PTR(&dma), .length = 1);
 	EXPECT(T(.op = T_DMA_UNMAP, .flags = W_OTHER_PEER).ret, 0);
-	if (peer_is_translated(0))
-		EXPECT(T(.op = T_TRANSLATE, .bdf = peer_bdf(0), .va = dma).value, 0);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_GARBAGE_TABLE, .value = 4096), EINVAL, OUT_NULL);
+	if (card_bdf_translated(0))
+		EXPECT(T(.op = T_TRANSLATE, .bdf = card_bdf(0), .va = dma).value, 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = card_bdf(0), .flags = W_GARBAGE_TABLE, .value = 4096), EINVAL, OUT_NULL);
 	EXPECT(t_put(0), 0);
-	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
-	EXPECT(T(.op = T_DMA_UNMAP, .bdf = peer_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
+	MUST_FAIL(T(.op = T_DMA_MAP, .bdf = card_bdf(0), .flags = W_STALE_TABLE), EINVAL, OUT_NULL);
+	EXPECT(T(.op = T_DMA_UNMAP, .bdf = card_bdf(0), .flags = W_STALE_TABLE | W_STALE_MAPPING).ret, 0);
 }
 
 /* Finds the page of [va, va + n pages) that is the last of the BAR, by pins that it ends again: its index, or -1. */
@@ -101,11 +101,10 @@ static int last_page(uint64_t va, int n)
 /* The driver's own off-by-one: the last page of the BAR is taken to be outside. */
 static void end_of_bar(struct gpu *g)
 {
-	struct softgpu_info info;
+	struct softgpu_info info = sg_need_info(g->fd);
 	uint64_t va;
 	int last;
 
-	NEED(!sg_info(g->fd, &info));
 	if (!info.on_pci) {
 		printf("skip: VRAM is in no BAR\n");
 		return;
@@ -145,35 +144,29 @@ static void persistent(struct gpu *g)
 	EXPECT(sg_free(g->fd, va), 0);
 	check_addresses(0, 0, 0);
 	EXPECT(map(0, 1, 0).ret, 0);
-	EXPECT(unmap(0, 0), 0);
+	EXPECT(dma_unmap(0, 0), 0);
 	EXPECT(T(.op = T_PUT_PERSISTENT).ret, 0);
 }
 
 /* A peer that cannot say the address is told so, not given half of it. */
 static void small_mask(struct gpu *g)
 {
-	struct softgpu_info info;
 	struct nvp2p_test_call r;
 
-	NEED(!sg_info(g->fd, &info));
-	if (!info.on_pci) {
+	if (!sg_need_info(g->fd).on_pci) {
 		printf("skip: VRAM in system memory may be within every mask\n");
 		return;
 	}
 	pinned(g, 0);
-	r = T(.op = T_DMA_MAP, .bdf = peer_bdf(0), .flags = W_SMALL_MASK);
-	CHECK(r.ret == (peer_is_translated(0) ? 0 : -EIO), "%d", r.ret);
-	CHECK(r.out == (r.ret ? OUT_NULL : OUT_SET), "%s", out_names[r.out]);
+	r = T(.op = T_DMA_MAP, .bdf = card_bdf(0), .flags = W_SMALL_MASK);
+	CHECK(r.ret == (card_bdf_translated(0) ? 0 : -EIO), "%d", r.ret);
+	CHECK(r.out == (r.ret ? OUT_NULL : OUT_SET));
 	EXPECT(t_put(0), 0);
 }
 
-#define TOPO	"/sys/module/nvidia/parameters/NVreg_GrdmaPciTopoCheckOverride"
-
 static void set_topology_override(const char *value)
 {
-	FILE *f = fopen(TOPO, "w");
-
-	NEED(f && fputs(value, f) >= 0 && !fclose(f));
+	MUST(module_set("nvidia", "NVreg_GrdmaPciTopoCheckOverride", value));
 }
 
 static void topology(struct gpu *g)
@@ -188,13 +181,13 @@ static void topology(struct gpu *g)
 	EXPECT(t_put(0), 0);
 }
 
-const struct test_case dma_cases[] = {
-	{ "dma: several mappings, several peers", several },
-	{ "dma: unmapped for another device; tables that are none", wrong_peer },
-	{ "dma: the last 64 KiB of the BAR", end_of_bar },
-	{ "dma: in the callback", in_the_callback },
-	{ "dma: persistent pins", persistent },
-	{ "dma: a peer with too few address bits", small_mask },
-	{ "dma: topology override", topology },
-	{ NULL, NULL }
+const struct gpu_case dma_cases[] = {
+	{ "dma: several mappings, several peers", several, t_reset },
+	{ "dma: unmapped for another device; tables that are none", wrong_peer, t_reset },
+	{ "dma: the last 64 KiB of the BAR", end_of_bar, t_reset },
+	{ "dma: in the callback", in_the_callback, t_reset },
+	{ "dma: persistent pins", persistent, t_reset },
+	{ "dma: a peer with too few address bits", small_mask, t_reset },
+	{ "dma: topology override", topology, t_reset },
+	{ }
 };

@@ -8,12 +8,8 @@
  *
  *   nvp2p_stress [ROUNDS [SEED]]
  */
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include "nvp2p_test.h"
-#include "peers.h"
+#include "nvp2p_client.h"
+#include "peerdma_test_card.h"
 #include "sgraw.h"
 
 #define THREADS		3
@@ -21,20 +17,10 @@
 #define BUFFERS		8
 #define STEPS		40
 
-static int test_fd = -1;
-
-static uint64_t next(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state >> 11;
-}
-
 /* Operations may fail here: slots are taken or empty, memory has gone. */
 static int t_call(struct nvp2p_test_call *c)
 {
-	return ioctl(test_fd, NVP2P_TEST_CALL, c) ? -errno : c->ret;
+	return ioctl(nvp2p_client, NVP2P_TEST_CALL, c) ? -errno : c->ret;
 }
 
 struct worker {
@@ -42,7 +28,7 @@ struct worker {
 	uint64_t seed;
 	int first_slot;
 	uint32_t bdf;
-	pthread_t id;
+	struct task task;
 };
 
 struct buffer {
@@ -51,17 +37,17 @@ struct buffer {
 
 static void pin_something(struct worker *w, const struct buffer *b)
 {
-	uint64_t first = next(&w->seed) % b->pages;
+	uint64_t first = rnd(&w->seed) % b->pages;
 	struct nvp2p_test_call c = {
-		.op = T_GET, .slot = w->first_slot + next(&w->seed) % SLOTS_EACH,
+		.op = T_GET, .slot = w->first_slot + rnd(&w->seed) % SLOTS_EACH,
 		.va = b->va + first * PAGE64,
-		.length = (1 + next(&w->seed) % (b->pages - first)) * PAGE64,
+		.length = (1 + rnd(&w->seed) % (b->pages - first)) * PAGE64,
 	};
 	int err = t_call(&c);
 
 	/* EBUSY: the slot is taken. */
 	CHECK(err == 0 || err == -EBUSY || err == -ENOMEM, "get: %d", err);
-	if (!err && w->bdf && next(&w->seed) % 2) {
+	if (!err && w->bdf && rnd(&w->seed) % 2) {
 		c = (struct nvp2p_test_call){ .op = T_DMA_MAP, .slot = c.slot, .bdf = w->bdf };
 		err = t_call(&c);
 		CHECK(err == 0, "dma_map: %d", err);
@@ -71,13 +57,13 @@ static void pin_something(struct worker *w, const struct buffer *b)
 static void put_something(struct worker *w)
 {
 	struct nvp2p_test_call c = {
-		.op = T_PUT, .slot = w->first_slot + next(&w->seed) % SLOTS_EACH,
+		.op = T_PUT, .slot = w->first_slot + rnd(&w->seed) % SLOTS_EACH,
 	};
 
 	CHECK(t_call(&c) == 0, "put: %d", c.ret);
 }
 
-static void *work(void *arg)
+static void work(void *arg)
 {
 	struct worker *w = arg;
 	struct buffer buffers[BUFFERS] = { 0 };
@@ -85,11 +71,11 @@ static void *work(void *arg)
 	int step;
 
 	for (step = 0; step < STEPS; step++) {
-		struct buffer *b = &buffers[next(&w->seed) % BUFFERS];
-		uint64_t what = next(&w->seed) % 10;
+		struct buffer *b = &buffers[rnd(&w->seed) % BUFFERS];
+		uint64_t what = rnd(&w->seed) % 10;
 
 		if (!b->va) {
-			b->pages = 1 + next(&w->seed) % 16;
+			b->pages = 1 + rnd(&w->seed) % 16;
 			if (sg_alloc(w->g->fd, w->g->ctx, b->pages * PAGE64, &b->va))
 				b->va = 0;
 		} else if (what < 4) {
@@ -103,7 +89,6 @@ static void *work(void *arg)
 			b->va = 0;
 		}
 	}
-	return NULL;
 }
 
 /* A program's life; how it ends is up to the seed. */
@@ -116,10 +101,10 @@ static void life(uint64_t seed, uint32_t bdf)
 	for (i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .g = &g, .seed = seed * 31 + i + 1,
 					      .first_slot = i * SLOTS_EACH, .bdf = bdf };
-		NEED(!pthread_create(&workers[i].id, NULL, work, &workers[i]));
+		task_begin(&workers[i].task, work, &workers[i]);
 	}
 	for (i = 0; i < THREADS; i++)
-		pthread_join(workers[i].id, NULL);
+		task_end(&workers[i].task);
 	switch (seed % 5) {
 	case 0:
 		EXPECT(sg_ctx_destroy(g.fd, g.ctx), 0);
@@ -137,7 +122,7 @@ static void life(uint64_t seed, uint32_t bdf)
 	case 3:
 		raise(SIGKILL);
 	}
-	_exit(failures ? 1 : 0);
+	_exit(check_counts.failures ? 1 : 0);
 }
 
 static bool one_round(uint64_t seed, uint32_t bdf)
@@ -145,15 +130,15 @@ static bool one_round(uint64_t seed, uint32_t bdf)
 	pid_t pid = fork();
 	int status;
 
-	NEED(pid >= 0);
+	MUST(pid >= 0);
 	if (!pid)
 		life(seed, bdf);
 	/* Some are killed in the middle. */
 	if (seed % 7 == 0) {
-		usleep(next(&seed) % 60000);
+		usleep(rnd(&seed) % 60000);
 		kill(pid, SIGKILL);
 	}
-	NEED(waitpid(pid, &status, 0) == pid);
+	MUST(waitpid(pid, &status, 0) == pid);
 	return !WIFEXITED(status) || !WEXITSTATUS(status);
 }
 
@@ -161,32 +146,28 @@ int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 200, round;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL) * 2654435761u | 1;
-	struct nvp2p_test_call reset = { .op = T_RESET };
 	struct idle idle;
 	uint32_t bdf;
 	int info_fd;
 
 	info_fd = sg_open(0);
-	test_fd = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
-	if (info_fd < 0 || test_fd < 0) {
-		printf("skip: load softgpu.ko, nvidia.ko and nvp2p_test.ko first\n");
-		return EXIT_SKIP;
-	}
-	bdf = peer_bdf(0);	/* 0: no DMA mappings */
+	if (info_fd < 0 || !t_open())
+		check_skip("load softgpu.ko, nvidia.ko and nvp2p_test.ko first");
+	bdf = card_bdf(0);	/* 0: no DMA mappings */
 	idle = idle_now(info_fd);
 	printf("%d rounds, seed %llu, %s\n", rounds, (unsigned long long)seed,
 	       bdf ? "with DMA mappings" : "no DMA card");
 	for (round = 0; round < rounds; round++) {
-		uint64_t this_seed = next(&seed);
+		uint64_t this_seed = rnd(&seed);
 		char name[64];
 
 		snprintf(name, sizeof(name), "round %d (seed %llu)", round,
 			 (unsigned long long)this_seed);
-		check_at(__LINE__, one_round(this_seed, bdf), name, "the program failed");
+		CHECK(one_round(this_seed, bdf), "%s: the program failed", name);
 		check_idle(info_fd, &idle, name);
-		NEED(!t_call(&reset));
-		if (failures)
+		t_reset();
+		if (check_counts.failures)
 			break;
 	}
-	return test_end("nvp2p_stress");
+	return check_end("nvp2p_stress");
 }

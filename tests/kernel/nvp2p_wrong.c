@@ -8,26 +8,14 @@
  *                          the client is freshly loaded, for this is one mistake
  *   nvp2p_wrong leave      pins, and waits: for the client to be unloaded under that
  */
-#include <pthread.h>
-#include <sys/wait.h>
 #include "nvp2p_rules.h"
 
-static int log_fd = -1;
+static int log_fd;
 
 /* How many records since the last look hold these words, and the client's name. */
 static int said(const char *words)
 {
-	char record[2048];
-	ssize_t n;
-	int count = 0;
-
-	while ((n = read(log_fd, record, sizeof(record) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
-		if (n < 0)
-			continue;
-		record[n] = 0;
-		count += strstr(record, "client nvp2p_test: ") && strstr(record, words);
-	}
-	return count;
+	return log_records(log_fd, "client nvp2p_test: ", words);
 }
 
 static uint64_t pinned(struct gpu *g, int slot, uint32_t on_callback)
@@ -55,21 +43,6 @@ static void unaligned(struct gpu *g)
 	EXPECT(t_get(0, need_alloc(g, PAGE64), 4096).ret, -EINVAL);
 }
 
-static void puts_in_callback(struct gpu *g)
-{
-	in_callback(g, C_PUT);
-}
-
-static void keeps_table(struct gpu *g)
-{
-	in_callback(g, C_KEEP_TABLE);
-}
-
-static void frees_null(struct gpu *g)
-{
-	in_callback(g, C_FREE_NULL);
-}
-
 static void frees_live(struct gpu *g)
 {
 	uint64_t other = pinned(g, 1, 0);
@@ -79,20 +52,19 @@ static void frees_live(struct gpu *g)
 	EXPECT(sg_free(g->fd, other), 0);
 }
 
-static void *release_later(void *unused)
+static void release_later(void *unused)
 {
-	nap_ms(200);
+	usleep(200000);
 	T(.op = T_RELEASE);
-	return unused;
 }
 
 static void takes_long(struct gpu *g)
 {
-	pthread_t id;
+	struct task task;
 
-	NEED(!pthread_create(&id, NULL, release_later, NULL));
+	task_begin(&task, release_later, NULL);
 	in_callback(g, C_WAIT);
-	pthread_join(id, NULL);
+	task_end(&task);
 }
 
 static void put_in_child(struct gpu *g)
@@ -100,10 +72,10 @@ static void put_in_child(struct gpu *g)
 	uint64_t va = pinned(g, 0, 0);
 	pid_t pid = fork();
 
-	NEED(pid >= 0);
+	MUST(pid >= 0);
 	if (!pid)
 		_exit(T(.op = T_PUT, .flags = W_KEEP).ret != 0);
-	NEED(waitpid(pid, NULL, 0) == pid);
+	MUST(waitpid(pid, NULL, 0) == pid);
 	EXPECT(sg_free(g->fd, va), 0);
 	EXPECT(t_state(0).callbacks_done, 1);
 }
@@ -127,12 +99,13 @@ static void put_as_plain(struct gpu *g)
 
 static const struct mistake {
 	const char *words;
-	void (*make)(struct gpu *g);
+	void (*make)(struct gpu *g);	/* NULL: a callback that does what follows */
+	uint32_t on_callback;
 } mistakes[] = {
 	{ "the client rounds both", unaligned },
-	{ "put_pages in a free callback", puts_in_callback },
-	{ "ends without free_page_table", keeps_table },
-	{ "free_page_table(NULL)", frees_null },
+	{ "put_pages in a free callback", .on_callback = C_PUT },
+	{ "ends without free_page_table", .on_callback = C_KEEP_TABLE },
+	{ "free_page_table(NULL)", .on_callback = C_FREE_NULL },
 	{ "free_page_table of a live pin's table", frees_live },
 	{ " took ", takes_long },
 	{ "in another process", put_in_child },
@@ -157,6 +130,14 @@ static void right_and_named(struct gpu *g)
 	}
 }
 
+static void make(struct gpu *g, const struct mistake *m)
+{
+	if (m->make)
+		m->make(g);
+	else
+		in_callback(g, m->on_callback);
+}
+
 static void rules(struct gpu *g)
 {
 	size_t i;
@@ -166,9 +147,9 @@ static void rules(struct gpu *g)
 		int first, again;
 
 		said("");
-		m->make(g);
+		make(g, m);
 		first = said(m->words);
-		m->make(g);
+		make(g, m);
 		again = said(m->words);
 		CHECK(first == 1 && !again, "\"%s\": %d times at first, %d times again", m->words, first, again);
 		printf("%s: %s\n", first == 1 && !again ? "ok" : "NOT OK", m->words);
@@ -188,41 +169,33 @@ static const struct deadlock {
 	{ "dma_map_pages", T_DMA_MAP, 0, C_CLIENT_MUTEX },
 };
 
-struct caller {
-	struct nvp2p_test_call call;
-	pthread_t id;
-};
-
 /* Once the callback runs, and so has the driver's lock. */
-static void *caller_main(void *arg)
+static void call_in_callback(void *arg)
 {
-	struct caller *c = arg;
-	int i;
+	const struct nvp2p_test_call *c = arg;
 
-	for (i = 0; i < 1000 && !t_state(0).callbacks; i++)
-		nap_ms(5);
-	t_call(&c->call);
-	return NULL;
+	CHECK(UNTIL(t_state(0).callbacks));
+	t_do(*c);
 }
 
 static void deadlock(struct gpu *g, const struct deadlock *d)
 {
-	struct caller caller = {
-		.call = { .op = d->op, .slot = d->slot, .flags = W_CLIENT_LOCK | W_KEEP, .bdf = peer_bdf(0),
-			  .va = need_alloc(g, PAGE64), .length = PAGE64 },
+	struct nvp2p_test_call c = {
+		.op = d->op, .slot = d->slot, .flags = W_CLIENT_LOCK | W_KEEP, .bdf = card_bdf(0),
+		.va = need_alloc(g, PAGE64), .length = PAGE64,
 	};
 	uint64_t va = pinned(g, 0, C_WAIT | d->on_callback);
-	pthread_t releasing;
+	struct task caller, releasing;
 
 	said("");
-	NEED(!pthread_create(&caller.id, NULL, caller_main, &caller));
-	NEED(!pthread_create(&releasing, NULL, release_later, NULL));
+	task_begin(&caller, call_in_callback, &c);
+	task_begin(&releasing, release_later, NULL);
 	EXPECT(sg_free(g->fd, va), 0);
-	pthread_join(caller.id, NULL);
-	pthread_join(releasing, NULL);
+	task_end(&caller);
+	task_end(&releasing);
 	EXPECT(t_state(0).callbacks_done, 1);
 	CHECK(said("for the driver's lock") == 1, "%s: a deadlock that is not named", d->call);
-	printf("%s: a deadlock in %s is named, and ends\n", failures ? "NOT OK" : "ok", d->call);
+	printf("%s: a deadlock in %s is named, and ends\n", check_counts.failures ? "NOT OK" : "ok", d->call);
 }
 
 static bool deadlock_in(struct gpu *g, const char *call)
@@ -243,14 +216,13 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	struct gpu g;
 
-	log_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	NEED(t_open() && log_fd >= 0);
-	lseek(log_fd, 0, SEEK_END);
+	log_fd = log_open();
+	MUST(t_open());
 	g = gpu_up(0);
 	if (!strcmp(what, "leave")) {
 		/* The client can be unloaded: only the GPU stays open. */
-		NEED(!t_get(0, need_alloc(&g, PAGE64), PAGE64).ret);
-		t_close();
+		MUST(!t_get(0, need_alloc(&g, PAGE64), PAGE64).ret);
+		close(nvp2p_client);
 		printf("left\n");
 		fflush(stdout);
 		pause();
@@ -258,8 +230,8 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "rules"))
 		rules(&g);
 	else
-		NEED(deadlock_in(&g, what));
+		MUST(deadlock_in(&g, what));
 	T(.op = T_RESET);
 	close(g.fd);
-	return test_end("nvp2p_wrong");
+	return check_end("nvp2p_wrong");
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* peer_client_races.c - registrations beside frees, and the ends of processes and of the module. */
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/syscall.h>
 
 #include "peer_client_util.h"
@@ -16,7 +14,7 @@ static void race(uint32_t on, unsigned int rounds)
 	unsigned int early = 0, late = 0, never = 0;
 	uint64_t pins = pins_now();
 
-	for (unsigned int i = 0; i < rounds && !failures; i++) {
+	for (unsigned int i = 0; i < rounds && !check_counts.failures; i++) {
 		uint64_t va = memory_get(256 * KIB);
 		int fd = region_open(on), err;
 		struct freer f;
@@ -102,7 +100,7 @@ void killed(void)
 	uint64_t pins = pins_now();
 
 	for (unsigned int order = 0; order < 4; order++) {
-		CHECK(in_child(dies, &order) == 128 + SIGKILL);
+		CHECK(check_in_child(dies, &order) == -SIGKILL);
 		PINS_BACK(pins);
 	}
 }
@@ -116,7 +114,6 @@ static int registers(int peer_end, void *arg)
 	const char *why;
 	uint64_t va;
 
-	(void)arg;
 	become(USER, 0);
 	if (!memory_begin(which, &why))
 		return 1;

@@ -6,9 +6,6 @@
  *   peer_client_rules PROVIDER	nvidia, amd, tegra or dmabuf: whose memory; see peerdma_test_gpu.h
  *   peer_client_rules persistent	the second client, of pins that stay
  */
-#include <sys/mman.h>
-
-#include "patience.h"
 #include "peer_client_util.h"
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
@@ -66,7 +63,7 @@ static void another_process(void)
 	uint64_t va = memory_get(MIB), pins = pins_now();
 
 	if (strcmp(gpu_facts->provider, "dmabuf") && !gpu_facts->any_memory)
-		CHECK(!in_child(another, &va));
+		CHECK(!check_in_child(another, &va));
 	CHECK(pins_now() == pins);
 	memory_free(va);
 }
@@ -177,16 +174,7 @@ static void wrong_calls(void)
 /* What the kernel has allocated in small pieces, in KiB. */
 static unsigned long slabs(void)
 {
-	FILE *f = fopen("/proc/meminfo", "r");
-	unsigned long kib = 0;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "SUnreclaim: %lu", &kib) != 1)
-		;
-	if (f)
-		fclose(f);
-	CHECK(kib);
-	return kib;
+	return (unsigned long)line_number("/proc/meminfo", "SUnreclaim");
 }
 
 /* A core may map and unmap again and again before it calls put_pages; only the last table is left then. */
@@ -270,44 +258,33 @@ static void freed_when_mapped(uint32_t on)
 	PINS_BACK(pins);
 }
 
+/* In each way that a core and its adapter have. */
 static void freed(void)
 {
-	freed_when_mapped(0);
-}
+	static const struct {
+		const char *core;
+		uint32_t on;
+	} ways[] = {
+		{ "does nothing", 0 }, { "stops its adapter slowly", P_ON_SLOW }, { "unmaps in the invalidation", P_ON_UNMAP },
+		{ "unmaps and releases in it", P_ON_UNMAP | P_ON_RELEASE }, { "releases in it", P_ON_RELEASE },
+		{ "has a lock", P_CORE_LOCK | P_ON_SLOW },
+	};
 
-static void freed_slowly(void)
-{
-	freed_when_mapped(P_ON_SLOW);
-}
+	for (size_t i = 0; i < CHECK_COUNT(ways); i++) {
+		unsigned long before = check_counts.failures;
 
-static void core_unmaps(void)
-{
-	freed_when_mapped(P_ON_UNMAP);
-}
-
-static void core_releases(void)
-{
-	freed_when_mapped(P_ON_UNMAP | P_ON_RELEASE);
-}
-
-static void core_only_releases(void)
-{
-	freed_when_mapped(P_ON_RELEASE);
-}
-
-static void core_has_a_lock(void)
-{
-	freed_when_mapped(P_CORE_LOCK | P_ON_SLOW);
+		freed_when_mapped(ways[i].on);
+		if (check_counts.failures > before)
+			printf("  a core that %s\n", ways[i].core);
+	}
 }
 
 static bool comes(int fd)
 {
-	for (int i = 0; i < 1000 && !begun(fd); i++)
-		usleep(1000);
-	return begun(fd) == 1;
+	return UNTIL(begun(fd)) && begun(fd) == 1;
 }
 
-/* The free waits for the core, and the core for whoever deregisters the region. */
+/* The free waits for the core, and the core for the program that deregisters the region. */
 static void deregistered_meanwhile(void)
 {
 	for (unsigned int i = 0; i < 3; i++) {
@@ -318,7 +295,7 @@ static void deregistered_meanwhile(void)
 		free_begin(&f, va);
 		CHECK(comes(fd));
 		usleep(20000);
-		CHECK(!f.done && !done(fd));
+		CHECK(!f.task.over && !done(fd));
 		CHECK(!peer(fd, P_DEREGISTER, 0));
 		free_end(&f);
 		CHECK(done(fd) == 1);
@@ -340,7 +317,7 @@ static void freed_before_activation(void)
 	free_begin(&f, va);
 	CHECK(comes(fd));
 	usleep(20000);
-	CHECK(!f.done && !done(fd));
+	CHECK(!f.task.over && !done(fd));
 	CHECK(!peer(fd, P_ACTIVATE, 0));
 	free_end(&f);
 	CHECK(done(fd) == 1);
@@ -442,12 +419,7 @@ int main(int argc, char **argv)
 		{ "mapped again without put_pages", mapped_again },
 		{ "freed before get_pages", freed_before_get },
 		{ "freed before dma_map", freed_before_map },
-		{ "freed when mapped", freed },
-		{ "an adapter that stops slowly", freed_slowly },
-		{ "a core that unmaps in the invalidation", core_unmaps },
-		{ "a core that unmaps and releases in it", core_releases },
-		{ "a core that releases in it", core_only_releases },
-		{ "a core with a lock", core_has_a_lock },
+		{ "freed when mapped, by every kind of core", freed },
 		{ "an invalidation that waits for a deregistration", deregistered_meanwhile },
 		{ "freed before the core activates", freed_before_activation },
 		{ "two devices", two_devices },
@@ -480,5 +452,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; !persistent && i < sizeof(all) / sizeof(all[0]); i++)
 		if (argc < 3 || strstr(all[i].name, argv[2]))
 			run(all[i].name, all[i].test);
-	return failures != 0;
+	return check_end("peer-memory clients");
 }

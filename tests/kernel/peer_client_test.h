@@ -23,14 +23,12 @@ enum {
 	P_DEREGISTER,		/* whatever is left to be called */
 	/* What happens in an invalidation from now on: arg, P_ON_* */
 	P_ON_INVALIDATE,
-	P_GO,			/* ends P_ON_WAIT */
 	/* Out: bytes: invalidations begun, dma: that have returned, value: the first word of the memory when they did */
 	P_STATE,
 	/* Out: value: 8 bytes at offset addr of the region, by the device's addresses.  ret: -EFAULT it has no such */
 	P_PEEK,
 	/* ret: how many clients are registered.  Out: value: the first one's flags, ~0: it is not extended */
 	P_CLIENTS,
-	P_UNKNOWN,		/* invalidations of contexts that were not there: value */
 };
 
 #define P_NO_DEVICE	0xffffffff	/* NULL */
@@ -38,7 +36,7 @@ enum {
 
 #define P_ON_UNMAP	(1 << 0)	/* the core calls dma_unmap and put_pages in it */
 #define P_ON_RELEASE	(1 << 1)	/* and release */
-#define P_ON_WAIT	(1 << 2)	/* until P_GO, or another thread's P_DEREGISTER has returned */
+#define P_ON_WAIT	(1 << 2)	/* until another thread's P_DEREGISTER has returned */
 #define P_ON_SLOW	(1 << 3)	/* the device takes 100 ms to stop */
 #define P_CORE_LOCK	(1 << 4)	/* the core has a lock that it holds from get_pages to P_ACTIVATE, around P_DEREGISTER and here */
 #define P_LATE		(1 << 5)	/* the context is still known while P_DEREGISTER runs */

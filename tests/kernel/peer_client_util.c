@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* peer_client_util.c - see peer_client_util.h */
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-
 #include "dmabuf_mover.h"
 #include "peer_client_util.h"
+#include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
 uint32_t cards[2];
@@ -46,16 +43,10 @@ static uint64_t buffer_get(size_t length)
 /* Its exporter takes it away from devices. */
 static void buffer_free(uint64_t va)
 {
-	char path[64];
-	int control;
-
 	for (struct buffer *b = buffers; b < buffers + 64; b++) {
 		if ((uintptr_t)b->map != va)
 			continue;
-		snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", b->number);
-		control = open(path, O_WRONLY | O_CLOEXEC);
-		CHECK(control >= 0 && write(control, "revoke", 6) == 6);
-		close(control);
+		must_write("revoke", "/sys/kernel/debug/dmabuf_mover/%u", b->number);
 		munmap(b->map, b->length);
 		close(b->fd);
 		b->map = NULL;
@@ -207,40 +198,26 @@ uint64_t pins_now(void)
 
 bool pins_are(uint64_t wanted)
 {
-	for (int i = 0; i < 500; i++) {
-		if (pins_now() == wanted)
-			return true;
-		usleep(10000);
-	}
+	if (UNTIL(pins_now() == wanted))
+		return true;
 	printf("  %llu pins, not %llu\n", (unsigned long long)pins_now(), (unsigned long long)wanted);
 	return false;
 }
 
 /* ---- a thread that frees ---- */
 
-static void *free_thread(void *arg)
+static void free_it(void *va)
 {
-	struct freer *f = arg;
-
-	memory_free(f->va);
-	f->done = true;
-	return NULL;
+	memory_free(*(uint64_t *)va);
 }
 
 void free_begin(struct freer *f, uint64_t va)
 {
 	*f = (struct freer){ .va = va };
-	CHECK(!pthread_create(&f->thread, NULL, free_thread, f));
+	task_begin(&f->task, free_it, &f->va);
 }
 
 void free_end(struct freer *f)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 20;
-	if (!pthread_timedjoin_np(f->thread, NULL, &until))
-		return;
-	printf("FAIL the thread that frees the memory does not return\n");
-	_exit(1);
+	task_end(&f->task);
 }

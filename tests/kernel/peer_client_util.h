@@ -3,12 +3,10 @@
 #ifndef PEER_CLIENT_UTIL_H
 #define PEER_CLIENT_UTIL_H
 
-#define KIB	1024UL
-
 #include "peer_client_test.h"
 #include "peerdma_test.h"
 
-/* ---- memory of whichever provider the run is about ---- */
+/* ---- memory of the provider that the run is about ---- */
 
 /* Zeroes to start with; its first byte's address. */
 uint64_t memory_get(size_t length);
@@ -41,11 +39,10 @@ extern uint32_t cards[2];	/* bus << 8 | devfn */
 extern unsigned int ncards;
 bool cards_find(void);
 
-/* Frees in a thread of its own; free_end() waits for it, and ends the program if it does not return. */
+/* Frees in a thread of its own; free_end() waits for it. */
 struct freer {
 	uint64_t va;
-	pthread_t thread;
-	volatile bool done;
+	struct task task;
 };
 void free_begin(struct freer *f, uint64_t va);
 void free_end(struct freer *f);

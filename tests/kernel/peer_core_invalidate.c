@@ -87,8 +87,7 @@ static void running(enum kind kind)
 		ib_umem_stop_invalidation_notifier(umem);
 		ib_umem_release(umem);
 	}
-	check_trace(&client, by_kind(kind, "AGgMmFUuPpIR", "AGgMmFIR"));
-	client_unregister(&client);
+	client_end(&client, by_kind(kind, "AGgMmFUuPpIR", "AGgMmFIR"));
 }
 
 static void before_activate(enum kind kind)
@@ -106,8 +105,7 @@ static void before_activate(enum kind kind)
 		ib_umem_release(umem);
 	}
 	CHECK(!device.calls);
-	check_trace(&client, by_kind(kind, "AGgMmUuPpIR", "AGgMmIR"));
-	client_unregister(&client);
+	client_end(&client, by_kind(kind, "AGgMmUuPpIR", "AGgMmIR"));
 }
 
 static void race_within(struct test_client *client)
@@ -116,84 +114,48 @@ static void race_within(struct test_client *client)
 	CHECK(async_waits(&racer));
 }
 
-/* The invalidation's return may come before or after release. */
-static void check_race(struct test_client *client, const char *first, const char *second)
+/* It goes while get_pages or dma_map runs: from within that, or by another thread, which waits. */
+static void while_it_begins(enum kind kind)
 {
-	check_trace(client, strcmp(client->trace, first) ? second : first);
-}
+	static const struct {
+		bool within, in_map;
+		int result;		/* of the call that it is in */
+		long err;		/* of the registration; 0: any */
+		/* Plain and unmapping clients; a thread's invalidation may return before or after release. */
+		const char *plain, *plain_late, *unmaps, *unmaps_late;
+	} cases[] = {
+		{ false, false, 0, -EFAULT, "AGgPpIR", "AGgPpRI", "AGgIR", "AGgRI" },
+		{ false, false, -ENOMEM, -ENOMEM, "AGgIR", "AGgRI", "AGgIR", "AGgRI" },
+		{ false, true, 0, -EFAULT, "AGgMmUuPpIR", "AGgMmUuPpRI", "AGgMmIR", "AGgMmRI" },
+		{ false, true, -EIO, 0, "AGgMmPpIR", "AGgMmPpRI", "AGgMmIR", "AGgMmRI" },
+		{ true, false, 0, -EFAULT, "AGIgPpR", "", "AGIgR", "" },
+		{ true, true, 0, -EFAULT, "AGgMImUuPpR", "", "AGgMImR", "" },
+	};
+	int i;
 
-static void during_get_pages(enum kind kind)
-{
-	struct test_client client;
-	int result;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *late = by_kind(kind, cases[i].plain_late, cases[i].unmaps_late);
+		const char *trace = by_kind(kind, cases[i].plain, cases[i].unmaps);
+		void (*go)(struct test_client *client) = race_within;
+		struct test_client client;
 
-	for (result = 0; result >= -ENOMEM; result -= ENOMEM) {
+		if (cases[i].within)
+			go = invalidate_now;
 		begin_client(&client, kind);
-		client.in_get = race_within;
-		client.get_result = result;
-		get_fails(&client, result ?: -EFAULT);
-		async_end(&racer);
-		if (result)
-			check_race(&client, "AGgIR", "AGgRI");
-		else if (kind == UNMAPS)
-			check_race(&client, "AGgIR", "AGgRI");
-		else
-			check_race(&client, "AGgPpIR", "AGgPpRI");
-		client_unregister(&client);
+		if (cases[i].in_map) {
+			client.in_map = go;
+			client.map_result = cases[i].result;
+		} else {
+			client.in_get = go;
+			client.get_result = cases[i].result;
+		}
+		get_fails(&client, cases[i].err);
+		if (!cases[i].within)
+			async_end(&racer);
+		if (!strcmp(client.trace, late))
+			trace = late;
+		client_end(&client, trace);
 	}
-}
-
-static void during_dma_map(enum kind kind)
-{
-	struct test_client client;
-
-	begin_client(&client, kind);
-	client.in_map = race_within;
-	get_fails(&client, -EFAULT);
-	async_end(&racer);
-	if (kind == UNMAPS)
-		check_race(&client, "AGgMmIR", "AGgMmRI");
-	else
-		check_race(&client, "AGgMmUuPpIR", "AGgMmUuPpRI");
-	client_unregister(&client);
-}
-
-static void during_failing_dma_map(enum kind kind)
-{
-	struct test_client client;
-
-	begin_client(&client, kind);
-	client.in_map = race_within;
-	client.map_result = -EIO;
-	get_fails(&client, 0);
-	async_end(&racer);
-	if (kind == UNMAPS)
-		check_race(&client, "AGgMmIR", "AGgMmRI");
-	else
-		check_race(&client, "AGgMmPpIR", "AGgMmPpRI");
-	client_unregister(&client);
-}
-
-static void within_get_pages(enum kind kind)
-{
-	struct test_client client;
-
-	begin_client(&client, kind);
-	client.in_get = invalidate_now;
-	get_fails(&client, -EFAULT);
-	check_trace(&client, by_kind(kind, "AGIgPpR", "AGIgR"));
-	client_unregister(&client);
-}
-
-static void within_dma_map(enum kind kind)
-{
-	struct test_client client;
-
-	begin_client(&client, kind);
-	client.in_map = invalidate_now;
-	get_fails(&client, -EFAULT);
-	check_trace(&client, by_kind(kind, "AGgMImUuPpR", "AGgMImR"));
-	client_unregister(&client);
 }
 
 static void within_put_pages(enum kind kind)
@@ -205,8 +167,7 @@ static void within_put_pages(enum kind kind)
 	if (umem)
 		ib_umem_release(umem);
 	CHECK(!device.calls);
-	check_trace(&client, "AGgMmUuPIpR");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPIpR");
 }
 
 /* The thread that deregisters is in dma_unmap: a plain client's invalidation waits for it. */
@@ -228,11 +189,7 @@ static void during_dma_unmap(enum kind kind)
 		ib_umem_release(umem);
 	}
 	CHECK(!device.calls);
-	if (kind == UNMAPS)
-		check_trace(&client, "AGgMmUIuPpR");
-	else
-		check_trace(&client, "AGgMmUuPpIR");
-	client_unregister(&client);
+	client_end(&client, by_kind(kind, "AGgMmUuPpIR", "AGgMmUIuPpR"));
 }
 
 /* Deregistration and a second invalidation wait for the device that is being stopped. */
@@ -279,8 +236,7 @@ static void after_the_end(enum kind kind)
 	}
 	invalidate_now(&client);
 	CHECK(!device.calls);
-	check_trace(&client, "AGgMmUuPpIRI");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPpIRI");
 }
 
 static void unregister_waits(enum kind kind)
@@ -384,11 +340,7 @@ static void random_races(enum kind kind)
 const struct row invalidate_rows[] = {
 	{ "the device is stopped, then the memory unmapped", running, REVOCABLE_KINDS },
 	{ "before the driver has activated", before_activate, REVOCABLE_KINDS },
-	{ "during get_pages: waits", during_get_pages, REVOCABLE_KINDS },
-	{ "during dma_map: waits", during_dma_map, REVOCABLE_KINDS },
-	{ "during a dma_map that fails", during_failing_dma_map, REVOCABLE_KINDS },
-	{ "from within get_pages", within_get_pages, REVOCABLE_KINDS },
-	{ "from within dma_map", within_dma_map, REVOCABLE_KINDS },
+	{ "during get_pages and dma_map, and from within them", while_it_begins, REVOCABLE_KINDS },
 	{ "from within put_pages", within_put_pages, REVOCABLE_KINDS },
 	{ "during dma_unmap", during_dma_unmap, REVOCABLE_KINDS },
 	{ "while another invalidation stops the device", during_stop, REVOCABLE_KINDS },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* peer_core_life.c - who is asked, in which order, with which arguments, and what drivers get. */
+/* peer_core_life.c - which client is asked, in which order, with which arguments, and what drivers get. */
 #include <linux/cred.h>
 #include <linux/mman.h>
 #include <linux/mm.h>
@@ -74,8 +74,7 @@ static void ordinary(enum kind kind)
 		CHECK(umem->writable && umem->ibdev == adapter && !umem->is_dmabuf && !umem->is_odp);
 		ib_umem_release(umem);
 	}
-	check_trace(&client, "AGgMmUuPpR");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPpR");
 }
 
 static void read_only(enum kind kind)
@@ -88,14 +87,12 @@ static void read_only(enum kind kind)
 	CHECK(!IS_ERR(umem) && !umem->writable);
 	if (!IS_ERR(umem))
 		ib_umem_release(umem);
-	check_trace(&client, "AGgMmUuPpR");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPpR");
 }
 
 static void without_optional_calls(enum kind kind)
 {
 	struct test_client client;
-	struct ib_umem *umem;
 
 	client_init(&client, "life", kind, function);
 	client.ex.client.get_page_size = NULL;
@@ -105,10 +102,7 @@ static void without_optional_calls(enum kind kind)
 	client.size = SZ_1M;
 	client.length = PAGE_SIZE;
 	CHECK(client_register(&client));
-	umem = get_rw(&client);
-	CHECK(!IS_ERR(umem));
-	if (!IS_ERR(umem))
-		ib_umem_release(umem);
+	get_works(&client);
 	check_trace(&client, "AGgMmUuPp");
 	sg_free_table(&client.table);
 	client_unregister(&client);
@@ -170,8 +164,7 @@ static void tables(enum kind kind)
 			check_table(&client, umem, cases[i].entries);
 			ib_umem_release(umem);
 		}
-		check_trace(&client, "AGgMmUuPpR");
-		client_unregister(&client);
+		client_end(&client, "AGgMmUuPpR");
 	}
 }
 
@@ -181,7 +174,6 @@ static void wrong_tables(enum kind kind)
 
 	for (i = 0; i < 3; i++) {
 		struct test_client client;
-		struct ib_umem *umem;
 
 		client_at(&client, "wrong", kind, 0, 4 * PAGE_SIZE);
 		if (i == 0)
@@ -190,10 +182,7 @@ static void wrong_tables(enum kind kind)
 			client.misaligned = 512;
 		if (i == 2)
 			client.page_size = 3 * PAGE_SIZE;
-		umem = get_rw(&client);
-		CHECK(umem == ERR_PTR(-EINVAL));
-		if (!IS_ERR(umem))
-			ib_umem_release(umem);
+		get_fails(&client, -EINVAL);
 		/* client_dma() is of use for pages of a power of two only. */
 		if (i != 2)
 			check_trace(&client, "AGgMmUuPpR");
@@ -219,50 +208,38 @@ static void step_fails(enum kind kind)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct test_client client;
-		struct ib_umem *umem;
 
 		client_at(&client, "fails", kind, 0, 2 * PAGE_SIZE);
 		client.acquire_result = cases[i].acquire;
 		client.get_result = cases[i].get;
 		client.map_result = cases[i].map;
 		client.keep_table = cases[i].table;
-		umem = get_rw(&client);
-		CHECK(umem == ERR_PTR(cases[i].error));
-		if (!IS_ERR(umem))
-			ib_umem_release(umem);
-		check_trace(&client, cases[i].trace);
-		client_unregister(&client);
+		get_fails(&client, cases[i].error);
+		client_end(&client, cases[i].trace);
 	}
 }
 
 static void next_is_asked(enum kind kind)
 {
 	struct test_client first, second;
-	struct ib_umem *umem;
 
 	client_at(&first, "first", kind, 0, PAGE_SIZE);
 	client_at(&second, "second", kind, 0, PAGE_SIZE);
 	first.acquire_result = -EINVAL;
 	second.read_only = false;
-	umem = get_rw(&first);
-	CHECK(!IS_ERR(umem));
-	if (!IS_ERR(umem))
-		ib_umem_release(umem);
+	get_works(&first);
 	check_trace(&first, "A");
 	check_trace(&second, "AGgMmUuPpR");
 	/* In the order of registration: the second is not asked for what the first owns. */
 	first.acquire_result = 1;
-	umem = get_rw(&first);
-	CHECK(!IS_ERR(umem));
-	if (!IS_ERR(umem))
-		ib_umem_release(umem);
+	get_works(&first);
 	check_trace(&first, "AAGgMmUuPpR");
 	check_trace(&second, "AGgMmUuPpR");
 	client_unregister(&first);
 	client_unregister(&second);
 }
 
-/* Who cannot invalidate is offered what stays, and only that. */
+/* A driver that cannot invalidate is offered what stays, and only that. */
 static void only_what_stays(enum kind kind)
 {
 	struct test_client client;
@@ -278,11 +255,10 @@ static void only_what_stays(enum kind kind)
 	}
 	if (!IS_ERR(umem))
 		ib_umem_release(umem);
-	check_trace(&client, kind == PERSISTENT ? "AGgMmUuPpR" : "");
-	client_unregister(&client);
+	client_end(&client, kind == PERSISTENT ? "AGgMmUuPpR" : "");
 }
 
-static void nobody_asked(enum kind kind)
+static void none_asked(enum kind kind)
 {
 	unsigned long mapped = vm_mmap(NULL, 0, SZ_64K, PROT_READ | PROT_WRITE,
 				       MAP_PRIVATE | MAP_ANONYMOUS, 0);
@@ -314,12 +290,11 @@ static void nobody_asked(enum kind kind)
 	umem = ib_umem_get_peer(adapter, mapped, SZ_64K, rw, ALL_FLAGS);
 	CHECK(!IS_ERR(umem) && !ib_umem_is_peer(umem));
 	if (!IS_ERR(umem)) {
-		CHECK(ib_umem_activate_invalidation_notifier(umem, (void *)&nobody_asked, NULL) ==
+		CHECK(ib_umem_activate_invalidation_notifier(umem, (void *)&none_asked, NULL) ==
 		      -EINVAL);
 		ib_umem_release(umem);
 	}
-	check_trace(&client, "");
-	client_unregister(&client);
+	client_end(&client, "");
 	vm_munmap(mapped, SZ_64K);
 	CHECK(!ib_umem_is_peer(NULL));
 	ib_umem_release(NULL);
@@ -364,8 +339,7 @@ static void by_table(enum kind kind)
 	if (!IS_ERR(umem))
 		ib_umem_release(umem);
 	adapter->ops.owner = NULL;
-	check_trace(&client, "AGgMmUuPpR");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPpR");
 }
 
 static void not_counted(enum kind kind)
@@ -386,8 +360,7 @@ static void not_counted(enum kind kind)
 		ib_umem_release(umem);
 	}
 	CHECK(atomic64_read(&current->mm->pinned_vm) == before);
-	check_trace(&client, "AGgMmUuPpR");
-	client_unregister(&client);
+	client_end(&client, "AGgMmUuPpR");
 }
 
 /* A user without rights: it can register what is not charged, and nothing else. For good: the last. */
@@ -399,7 +372,6 @@ static void before_memlock(enum kind kind)
 				       MAP_PRIVATE | MAP_ANONYMOUS, 0);
 	struct cred *cred = prepare_creds();
 	struct test_client client;
-	struct ib_umem *umem;
 
 	if (!cred)
 		return;
@@ -408,12 +380,8 @@ static void before_memlock(enum kind kind)
 	limit->rlim_cur = 0;
 	CHECK(kernel_get(mapped, SZ_64K, IB_ACCESS_LOCAL_WRITE) == ERR_PTR(-EPERM));
 	client_at(&client, "charged", kind, 0, SZ_1M);
-	umem = get_rw(&client);
-	CHECK(!IS_ERR(umem));
-	if (!IS_ERR(umem))
-		ib_umem_release(umem);
-	check_trace(&client, "AGgMmUuPpR");
-	client_unregister(&client);
+	get_works(&client);
+	client_end(&client, "AGgMmUuPpR");
 	*limit = before;
 	vm_munmap(mapped, SZ_64K);
 }
@@ -429,7 +397,7 @@ const struct row life_rows[] = {
 	{ "each step fails", step_fails, ALL_KINDS },
 	{ "the next client is asked, in order", next_is_asked, ALL_KINDS },
 	{ "revocable memory needs a driver that can invalidate", only_what_stays, ALL_KINDS },
-	{ "no client is asked", nobody_asked, ALL_KINDS },
+	{ "no client is asked", none_asked, ALL_KINDS },
 	{ "addresses that a mapping without rights reserves", reserved_addresses, ALL_KINDS },
 	{ "a driver in the table, by ib_umem_get()", by_table, ALL_KINDS },
 	{ "not in pinned_vm, and not readable", not_counted, ALL_KINDS },

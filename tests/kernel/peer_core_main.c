@@ -51,6 +51,12 @@ void check_trace(struct test_client *client, const char *expected)
 	CHECK(!client->wrong);
 }
 
+void client_end(struct test_client *client, const char *expected)
+{
+	check_trace(client, expected);
+	client_unregister(client);
+}
+
 void client_at(struct test_client *client, const char *name, enum kind kind, unsigned long offset,
 	       size_t length)
 {
@@ -71,6 +77,15 @@ struct ib_umem *get(struct test_client *client, int access, unsigned long flags)
 struct ib_umem *get_rw(struct test_client *client)
 {
 	return get(client, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE, ALL_FLAGS);
+}
+
+void get_works(struct test_client *client)
+{
+	struct ib_umem *umem = get_rw(client);
+
+	CHECK(!IS_ERR(umem));
+	if (!IS_ERR(umem))
+		ib_umem_release(umem);
 }
 
 void get_fails(struct test_client *client, long err)

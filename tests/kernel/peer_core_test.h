@@ -35,9 +35,12 @@ void client_at(struct test_client *client, const char *name, enum kind kind, uns
 /* The registration that it expects. */
 struct ib_umem *get(struct test_client *client, int access, unsigned long flags);
 struct ib_umem *get_rw(struct test_client *client);
+/* The same, and its end. */
+void get_works(struct test_client *client);
 /* With err, or any error if 0. */
 void get_fails(struct test_client *client, long err);
-/* Its trace, and that it saw nothing wrong. */
+/* Its trace, and that it saw nothing wrong; and it is unregistered. */
 void check_trace(struct test_client *client, const char *expected);
+void client_end(struct test_client *client, const char *expected);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* peerdma_client.c - see peerdma_client.h.  For tests: whoever uses a file takes care of the order. */
+/* peerdma_client.c - see peerdma_client.h.  For tests: a program that uses a file takes care of the order. */
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/miscdevice.h>

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_calls.c - what the calls refuse: every struct, field and number. */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "peerdma_test.h"
 
@@ -24,10 +20,10 @@ static const struct {
 };
 #define NCALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* A page behind which nothing is mapped: whoever reads on faults. */
+/* A page behind which nothing is mapped: a read past its end faults. */
 static char *last_page(void)
 {
-	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = anonymous(2 * PAGE);
 
 	CHECK(p != MAP_FAILED);
 	munmap(p + PAGE, PAGE);
@@ -145,7 +141,7 @@ static void pin_arguments(void)
 
 	/* The answer cannot be written: nothing is pinned. */
 	{
-		struct peerdma_pin_args *page = host_memory(PAGE);
+		struct peerdma_pin_args *page = (void *)host_memory(PAGE);
 
 		*page = (struct peerdma_pin_args){ .size = sizeof(a), .flags = PEERDMA_PIN_HOST,
 						   .addr = (uintptr_t)memory, .length = PAGE };
@@ -161,7 +157,7 @@ static void pin_arguments(void)
 static const uint32_t bad_handles[] = { 0, 1, 2, 77, PEERDMA_MAX_PINS - 1, PEERDMA_MAX_PINS,
 					0x7fffffff, 0x80000000, 0xffffffff };
 
-/* Every call with handles that are nobody's, or another file's. */
+/* Every call with handles that no file has, or another file. */
 static void refuse_handle(int fd, uint32_t handle)
 {
 	struct peerdma_map_args map = { .size = sizeof(map), .handle = handle, .flags = 3 };
@@ -293,7 +289,7 @@ void test_calls(void)
 	run("struct sizes", sizes);
 	run("call numbers", numbers);
 	run("what PIN refuses", pin_arguments);
-	run("handles of nobody and of others", handles);
+	run("handles of no file and of others", handles);
 	run("what mmap refuses", mmaps);
 	run("what EXPORT refuses", exports);
 	run("read without events", reading);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_card.c - see peerdma_test_card.h: QEMU's edu, by its BAR */
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <dirent.h>
 
 #include "peerdma_test_card.h"
 
@@ -18,6 +15,36 @@ enum { RUN = 1, TO_BUS = 2 };
 static struct dma_card first;
 
 /* ---- any card ---- */
+
+static bool has_id(const char *device, const char *file, long id)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, file);
+	return file_number(path) == id;
+}
+
+unsigned int find_cards(struct peerdma_map_args *cards, unsigned int room)
+{
+	unsigned int domain, bus, device, function, n = 0;
+	struct dirent **list;
+	int count = scandir("/sys/bus/pci/devices", &list, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		const char *name = list[i]->d_name;
+
+		if (n < room && sscanf(name, "%x:%x:%x.%x", &domain, &bus, &device, &function) == 4 &&
+		    has_id(name, "vendor", 0x1234) && has_id(name, "device", 0x11e8)) {
+			cards[n].domain = domain;
+			cards[n].bus = bus;
+			cards[n++].devfn = device << 3 | function;
+		}
+		free(list[i]);
+	}
+	if (count >= 0)
+		free(list);
+	return n;
+}
 
 static void path_of(const struct dma_card *card, char *path, size_t size, const char *file)
 {
@@ -52,9 +79,7 @@ static void enable(struct dma_card *card)
 	path_of(card, path, sizeof(path), "driver");
 	if (access(path, F_OK)) {
 		path_of(card, path, sizeof(path), "enable");
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		CHECK(fd >= 0 && write(fd, "1", 1) == 1);
-		close(fd);
+		CHECK(!write_text(path, "1"));
 	}
 	master(card, true);
 	path_of(card, path, sizeof(path), "resource0");
@@ -92,9 +117,7 @@ bool card_busy(const struct dma_card *card)
 
 void card_wait(const struct dma_card *card)
 {
-	for (int i = 0; i < 5000 && card_busy(card); i++)
-		usleep(1000);
-	CHECK(!card_busy(card));
+	CHECK(UNTIL(!card_busy(card)));
 }
 
 int card_map_for(const struct dma_card *card, int fd, uint32_t handle, uint32_t flags,
@@ -129,6 +152,26 @@ bool card_translated(const struct dma_card *card)
 	return !strncmp(type, "DMA", 3);
 }
 
+uint32_t card_bdf(unsigned int n)
+{
+	struct peerdma_map_args at[CARDS_MOST] = { 0 };
+
+	if (find_cards(at, CARDS_MOST) <= n)
+		return 0;
+	return at[n].domain << 16 | at[n].bus << 8 | at[n].devfn;
+}
+
+bool card_bdf_translated(unsigned int n)
+{
+	struct peerdma_map_args at[CARDS_MOST] = { 0 };
+	struct dma_card card = { 0 };
+
+	if (find_cards(at, CARDS_MOST) <= n)
+		return false;
+	card.at = at[n];
+	return card_translated(&card);
+}
+
 /* ---- the first ---- */
 
 bool card_open(void)
@@ -136,12 +179,16 @@ bool card_open(void)
 	return first.bar || cards_open(&first, 1);
 }
 
+void card_dma(uint64_t from, uint64_t to, size_t n)
+{
+	card_begin(&first, from, to, n);
+	card_wait(&first);
+}
+
 void card_copy(uint64_t from, uint64_t to, size_t n)
 {
-	card_begin(&first, from, CARD_MEMORY, n);
-	card_wait(&first);
-	card_begin(&first, CARD_MEMORY, to, n);
-	card_wait(&first);
+	card_dma(from, CARD_MEMORY, n);
+	card_dma(CARD_MEMORY, to, n);
 }
 
 int card_map(int fd, uint32_t handle, uint32_t flags, struct peerdma_segment *segs,
@@ -178,20 +225,26 @@ bool card_needs_driver(void)
 #endif
 }
 
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 void card_bind(void)
 {
-	char name[32], path[256];
+	char name[32];
 
 	card_name(name, sizeof(name));
-	path_of(&first, path, sizeof(path), "driver_override");
-	write_to(path, "idle_driver");
-	write_to("/sys/bus/pci/drivers_probe", name);
+	must_write("idle_driver", "/sys/bus/pci/devices/%s/driver_override", name);
+	must_write(name, "/sys/bus/pci/drivers_probe");
+}
+
+void card_remove(void)
+{
+	char name[32];
+
+	card_name(name, sizeof(name));
+	must_write("1", "/sys/bus/pci/devices/%s/remove", name);
+}
+
+void card_rescan(void)
+{
+	must_write("1", "/sys/bus/pci/rescan");
+	if (card_needs_driver())
+		card_bind();
 }

@@ -15,6 +15,11 @@ struct dma_card {
 #define CARD_MOST	4092
 #define CARD_TAKES_MS	100
 
+/* The PCI addresses of those that a mapping can be made for, in their order; as many as there is room for: how many. */
+unsigned int find_cards(struct peerdma_map_args *cards, unsigned int room);
+/* Of the nth of them: domain << 16 | bus << 8 | devfn; 0: there is no such card.  And whether an IOMMU translates for it. */
+uint32_t card_bdf(unsigned int n);
+bool card_bdf_translated(unsigned int n);
 /* All that there are, able to do DMA: how many. */
 unsigned int cards_open(struct dma_card *cards, unsigned int room);
 /* One transfer: an end of it is in CARD_MEMORY. */
@@ -33,6 +38,8 @@ bool card_translated(const struct dma_card *card);
 
 /* False: there is none. */
 bool card_open(void);
+/* Carries bytes between its own memory and an address of its own, and waits. */
+void card_dma(uint64_t from, uint64_t to, size_t n);
 /* Copies at most 4092 bytes between addresses of the card's, through its own memory. */
 void card_copy(uint64_t from, uint64_t to, size_t n);
 int card_map(int fd, uint32_t handle, uint32_t flags, struct peerdma_segment *segs,
@@ -46,5 +53,8 @@ void card_bind(void);
 bool card_master(bool make);
 /* As sysfs has it. */
 void card_name(char *name, size_t size);
+/* It is removed from its bus; and found again, with the driver that a mapping needs. */
+void card_remove(void);
+void card_rescan(void);
 
 #endif

@@ -4,17 +4,9 @@
  * could be mapped without its driver.  What goes there goes as elsewhere; what does not is
  * refused when it is asked for, and nothing is half done.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
-
-#define MIB	0x100000UL
-#define BOTH	(PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 
 static void plain(void)
 {
@@ -64,19 +56,18 @@ static void persistent(void)
 static void importers(void)
 {
 	uint64_t va = gpu_alloc(MIB);
-	struct importer_attach attach = { 0 };
 	struct peerdma_pin_args a;
-	int fd = dev_open(), im;
+	int fd = dev_open(), dmabuf, im;
 
 	for (uint32_t flags = 0; flags <= PEERDMA_PIN_PERSISTENT; flags += PEERDMA_PIN_PERSISTENT) {
 		WORKS(gpu_pin(fd, va, MIB, flags, &a));
-		attach.fd = export(fd, a.handle, 0, MIB);
-		for (attach.kind = IMPORTER_STATIC; attach.kind <= IMPORTER_PINNING; attach.kind++) {
-			im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-			FAILS(EOPNOTSUPP, ioctl(im, IMPORTER_ATTACH, &attach));
+		dmabuf = export(fd, a.handle, 0, MIB);
+		for (uint32_t kind = IMPORTER_STATIC; kind <= IMPORTER_PINNING; kind++) {
+			im = importer_open();
+			FAILS(EOPNOTSUPP, importer_attach(im, dmabuf, kind));
 			close(im);
 		}
-		close(attach.fd);
+		close(dmabuf);
 		WORKS(unpin(fd, a.handle));
 	}
 	CHECK(!cu.MemFree(va));
@@ -89,7 +80,7 @@ void test_coherent(void)
 
 	setenv("PEERDMA_TEST_PROVIDER", "nvidia", 1);
 	CHECK(memory_open(&why) && card_open());
-	if (failures)
+	if (check_counts.failures)
 		return;
 	run("coherent GPU: a plain pin is for the CPU only", plain);
 	run("coherent GPU: a persistent pin is for devices, too", persistent);

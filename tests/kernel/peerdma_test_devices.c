@@ -3,12 +3,7 @@
  * peerdma_test_devices.c - pins mapped for a device, and the device using the
  * addresses: QEMU's edu card, driven from here through its BAR.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "peerdma_test.h"
 #include "peerdma_test_card.h"
@@ -24,11 +19,11 @@ static uint32_t mappings(int fd, uint32_t handle)
 /* Says debugfs. */
 static bool mapped_for_card(uint32_t handle, unsigned int times)
 {
-	char text[64], expected[64], name[32];
+	char expected[64], name[32];
 
 	card_name(name, sizeof(name));
 	snprintf(expected, sizeof(expected), "%s:%u", name, times);
-	return debugfs_field(handle, "devices", text, sizeof(text)) && !strcmp(text, expected);
+	return debugfs_is(handle, "devices", expected);
 }
 
 static uint64_t sum(const struct peerdma_segment *segs, uint32_t count)
@@ -40,16 +35,6 @@ static uint64_t sum(const struct peerdma_segment *segs, uint32_t count)
 	return total;
 }
 
-#define BOTH (PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
-
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 static void without_a_driver(int fd, uint32_t handle)
 {
 	struct peerdma_segment segs[64];
@@ -59,7 +44,7 @@ static void without_a_driver(int fd, uint32_t handle)
 	card_name(name, sizeof(name));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver/unbind", name);
 	if (!access(path, F_OK))
-		write_to(path, name);
+		must_write(name, "%s", path);
 	if (!card_needs_driver()) {
 		WORKS(card_map(fd, handle, BOTH, segs, &count, &mapping));
 		return;
@@ -84,11 +69,11 @@ static void refusals(void)
 		FAILS(EINVAL, card_map(fd, a.handle, 1U << bit | 1, segs, &count, &mapping));
 
 	for (int i = 0; i < 5; i++) {
-		static const struct peerdma_map_args nobody[] = {
+		static const struct peerdma_map_args none[] = {
 			{ .bus = 0xff, .devfn = 0xff }, { .bus = 0x100 }, { .devfn = 0x100 },
 			{ .domain = 0xffffffff }, { .domain = 0x7fff },
 		};
-		struct peerdma_map_args m = nobody[i];
+		struct peerdma_map_args m = none[i];
 
 		m.size = sizeof(m);
 		m.handle = a.handle;
@@ -214,7 +199,7 @@ struct mapper {
 };
 
 /* Always has the last of its mappings. */
-static void *map_again_and_again(void *arg)
+static void map_again_and_again(void *arg)
 {
 	struct mapper *m = arg;
 	struct peerdma_segment seg;
@@ -230,23 +215,6 @@ static void *map_again_and_again(void *arg)
 			WORKS(unmap(m->fd, last));
 		last = mapping;
 	}
-	return NULL;
-}
-
-static void card_remove(void)
-{
-	char name[32], path[256];
-
-	card_name(name, sizeof(name));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", name);
-	write_to(path, "1");
-}
-
-static void card_rescan(void)
-{
-	write_to("/sys/bus/pci/rescan", "1");
-	if (card_needs_driver())
-		card_bind();
 }
 
 /* What is mapped goes, and the IOMMU forgets it. */
@@ -272,7 +240,7 @@ static void removal(void)
 	char *memory = host_memory(PAGE);
 	struct mapper m = { .fd = dev_open() };
 	struct peerdma_pin_args a;
-	pthread_t threads[MAPPERS];
+	struct task tasks[MAPPERS];
 
 	WORKS(pin(m.fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	m.handle = a.handle;
@@ -280,12 +248,12 @@ static void removal(void)
 	for (int i = 0; i < REMOVALS; i++) {
 		m.stop = false;
 		for (int k = 0; k < MAPPERS; k++)
-			CHECK(!pthread_create(&threads[k], NULL, map_again_and_again, &m));
+			task_begin(&tasks[k], map_again_and_again, &m);
 		usleep(50000);
 		card_remove();
 		m.stop = true;
 		for (int k = 0; k < MAPPERS; k++)
-			pthread_join(threads[k], NULL);
+			task_end(&tasks[k]);
 		CHECK(!mappings(m.fd, m.handle));
 		card_rescan();
 	}

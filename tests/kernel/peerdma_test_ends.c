@@ -4,20 +4,13 @@
  * is freed.  One of them is held where it is, and the other must wait for it, or
  * leave alone what is not its own any more.
  */
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma_client.h"
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_gpu.h"
 
-#define MIB (1UL << 20)
-/* Long for whoever fails to wait, short for who watches. */
+/* Long for a thread that fails to wait, short for a reader of the log. */
 #define SLOW_MS	300
 
 static int client(uint64_t va, uint32_t delay_ms)
@@ -50,16 +43,14 @@ static void getters_in_revoke(void)
 	close(fd);
 }
 
-static void *unpin_revoked_thread(void *arg)
+static void unpin_revoked(void *arg)
 {
-	static struct client_state s;
 	int fd = *(int *)arg;
 
 	while (!state(fd).begun)
 		sched_yield();
 	WORKS(ioctl(fd, CLIENT_UNPIN));
-	s = state(fd);
-	return &s;
+	CHECK(state(fd).done == 1);
 }
 
 /* A driver's unpin returns when its revoke has. */
@@ -67,13 +58,11 @@ static void unpin_waits_for_revoke(void)
 {
 	uint64_t va = gpu_alloc(MIB);
 	int fd = client(va, SLOW_MS);
-	pthread_t thread;
-	void *s;
+	struct task task;
 
-	CHECK(!pthread_create(&thread, NULL, unpin_revoked_thread, &fd));
+	task_begin(&task, unpin_revoked, &fd);
 	CHECK(!cu.MemFree(va));
-	pthread_join(thread, &s);
-	CHECK(((struct client_state *)s)->done == 1);
+	task_end(&task);
 	close(fd);
 }
 
@@ -89,17 +78,15 @@ static struct importer_progress progress(int im)
 static void free_waits_for_unpin(void)
 {
 	uint64_t va = gpu_alloc(2 * MIB);
-	struct importer_attach attach = { .kind = IMPORTER_DYNAMIC };
-	struct importer_map map = { 0 };
+	struct importer_map map;
 	uint32_t slow = SLOW_MS;
 	struct peerdma_pin_args a;
 	struct unpinner u;
-	int fd = dev_open(), im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	int fd = dev_open(), dmabuf, im;
 
 	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a));
-	attach.fd = export(fd, a.handle, 0, 0);
-	WORKS(ioctl(im, IMPORTER_ATTACH, &attach));
-	WORKS(ioctl(im, IMPORTER_MAP, &map));
+	dmabuf = export(fd, a.handle, 0, 0);
+	im = importer_up(dmabuf, IMPORTER_DYNAMIC, &map);
 	WORKS(ioctl(im, IMPORTER_SLOW, &slow));
 	unpin_begin(&u, fd, a.handle);
 	while (!progress(im).begun)
@@ -108,7 +95,7 @@ static void free_waits_for_unpin(void)
 	CHECK(progress(im).done == 1);
 	CHECK(!unpin_end(&u));
 	close(im);
-	close(attach.fd);
+	close(dmabuf);
 	close(fd);
 }
 
@@ -149,23 +136,6 @@ static int pin_and_wait(void *arg)
 	return pin_va(*(int *)arg, GPU_PAGE, GPU_PAGE, PEERDMA_PIN_DEVICE, &a);
 }
 
-/* Returns the state of the process in /proc: 'D' while it sleeps in a system call that only SIGKILL ends. */
-static char sleeps(pid_t pid)
-{
-	char path[32], line[256] = "", *end;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "r");
-	if (f) {
-		if (!fgets(line, sizeof(line), f))
-			line[0] = 0;
-		fclose(f);
-	}
-	end = strrchr(line, ')');
-	return end && end[1] ? end[2] : 0;
-}
-
 /* A process that waits until another one has given memory back can be killed, or does not wait. */
 static void killed_in_turn(void)
 {
@@ -189,11 +159,11 @@ static void killed_in_turn(void)
 		if (gpu_facts->no_turns) {
 			CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
 		} else {
-			while (sleeps(child) != 'D' && !waitpid(child, &status, WNOHANG))
+			while (state_of(child) != 'D' && !waitpid(child, &status, WNOHANG))
 				sched_yield();
 			CHECK(!kill(child, SIGKILL) && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 		}
-		CHECK(pthread_tryjoin_np(u.thread, NULL) == EBUSY);
+		CHECK(!u.task.over);
 		CHECK(!unpin_end(&u) && live_pins(fd) == 0);
 		put_delay("0");
 	}

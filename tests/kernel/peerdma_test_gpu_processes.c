@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_gpu_processes.c - GPU pins over several processes and threads. */
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
-
-#define MIB (1UL << 20)
 
 struct cuda cu;
 
@@ -62,14 +54,6 @@ uint64_t gpu_alloc(size_t length)
 	return va;
 }
 
-static int finish(pid_t pid)
-{
-	int status;
-
-	CHECK(waitpid(pid, &status, 0) == pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* Runs gpu_child() in a process of its own; how that ended, and the handle that it said. */
 static int child(const char *what, int fd, uint32_t *handle)
 {
@@ -91,7 +75,7 @@ static int child(const char *what, int fd, uint32_t *handle)
 	*handle = 0;
 	CHECK(read(ends[0], handle, sizeof(*handle)) == sizeof(*handle) && *handle);
 	close(ends[0]);
-	return finish(pid);
+	return check_wait(pid, 600 * patience());
 }
 
 /* In a process of its own, with CUDA of its own and the parent's open file. */
@@ -112,7 +96,7 @@ int gpu_child(const char *what, int fd, int answer)
 		p = view(fd, a.handle, 2 * MIB, PROT_READ | PROT_WRITE);
 		strcpy(p + 1000, "still here");
 		CHECK(write(answer, &a.handle, sizeof(a.handle)) == sizeof(a.handle));
-		return failures;
+		return check_counts.failures != 0;
 	}
 	WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a));
 	if (gpu_facts->has_view) {
@@ -122,7 +106,7 @@ int gpu_child(const char *what, int fd, int answer)
 	CHECK(write(answer, &a.handle, sizeof(a.handle)) == sizeof(a.handle));
 	if (!strcmp(what, "kill"))
 		raise(SIGKILL);
-	return failures;
+	return check_counts.failures != 0;
 }
 
 /* The owner of a pin's memory has gone, in one way or the other. */
@@ -151,7 +135,7 @@ static void owner_exits(void)
 	CHECK(child("exit", fd, &handle) == 0);
 	check_orphan(fd, handle);
 	WORKS(unpin(fd, handle));
-	CHECK(child("kill", fd, &handle) == 128 + SIGKILL);
+	CHECK(child("kill", fd, &handle) == -SIGKILL);
 	check_orphan(fd, handle);
 	close(fd);
 
@@ -167,9 +151,7 @@ static void owner_exits(void)
 	CHECK(p != MAP_FAILED && !strcmp(p + 1000, "still here"));
 	munmap(p, 2 * MIB);
 	close(fd);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
+	check_none_left();
 }
 
 struct shared {
@@ -198,7 +180,7 @@ static void foreign_unpin(void)
 	s.handle = a.handle;
 	p = gpu_facts->has_view ? view(s.fd, a.handle, MIB, PROT_READ) : MAP_FAILED;
 	CHECK(!gpu_facts->has_view || signal_of_read(p) == 0);
-	CHECK(in_child(unpin_foreign, &s) == 0);
+	CHECK(check_in_child(unpin_foreign, &s) == 0);
 	CHECK(live_pins(s.fd) == 0);
 	if (gpu_facts->has_view) {
 		CHECK(signal_of_read(p) == SIGBUS);
@@ -229,7 +211,7 @@ static int unpin_beside(struct beside *b)
 /* The memory goes at the moment in which another process unpins; the driver's log says what it was asked wrongly. */
 static void foreign_unpin_beside_free(void)
 {
-	struct beside *b = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct beside *b = shared_memory(PAGE);
 	struct peerdma_pin_args a;
 	int status;
 
@@ -260,13 +242,9 @@ static void foreign_unpin_beside_free(void)
 	munmap(b, PAGE);
 }
 
-static int last_close(void *arg)
+static int hears(int peer, void *arg)
 {
-	int *ends = arg;
-	char byte;
-
-	/* Until the parent has closed its own. */
-	return read(ends[0], &byte, 1) != 0;
+	return hear(peer);
 }
 
 /* The last close is in a child that pinned nothing. */
@@ -274,25 +252,15 @@ static void foreign_close(void)
 {
 	uint64_t va = gpu_alloc(MIB);
 	struct peerdma_pin_args a;
-	int fd = dev_open(), ends[2];
-	pid_t pid;
+	int fd = dev_open();
+	struct process p;
 
 	WORKS(gpu_pin(fd, va, MIB, 0, &a));
-	CHECK(!pipe(ends));
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		close(ends[1]);
-		_exit(last_close(ends));
-	}
+	p = begin(hears, NULL);
 	close(fd);
-	close(ends[0]);
-	close(ends[1]);
-	CHECK(finish(pid) == 0);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
+	CHECK(finish(&p) == 0);
+	check_none_left();
 	CHECK(!cu.MemFree(va));
-	close(fd);
 }
 
 static int pin_by_token(void *arg)
@@ -324,11 +292,11 @@ static void tokens(void)
 		skip("tokens", "this driver gives none");
 		return;
 	}
-	CHECK(in_child(pin_by_token, &s) == 0);
+	CHECK(check_in_child(pin_by_token, &s) == 0);
 	CHECK(!cu.MemFree(s.va));
 }
 
-/* Memory that comes and goes under those who pin it. */
+/* Memory that comes and goes under threads that pin it. */
 static volatile bool stop;
 static uint64_t volatile current_va;
 
@@ -342,17 +310,17 @@ static void map_it(int fd, uint32_t handle)
 		CHECK(errno == ESTALE || errno == EOPNOTSUPP || errno == EIO);
 }
 
-static void *pins_it(void *arg)
+static void pins_it(void *arg)
 {
-	unsigned int seed = (unsigned int)(uintptr_t)arg;
 	struct peerdma_event events[8];
 	struct peerdma_pin_args a;
 	int fd = dev_open(), ends[2];
 
+	random_state = (uintptr_t)arg;
 	CHECK(!pipe2(ends, O_CLOEXEC));
 	while (!stop) {
 		uint64_t va = current_va;
-		uint32_t flags = rand_r(&seed) % 4 || !gpu_facts->can_persist ? 0 : PEERDMA_PIN_PERSISTENT;
+		uint32_t flags = r(4) || !gpu_facts->can_persist ? 0 : PEERDMA_PIN_PERSISTENT;
 		char *p;
 
 		if (!va || gpu_pin(fd, va, MIB, flags, &a)) {
@@ -369,13 +337,13 @@ static void *pins_it(void *arg)
 			/* A system call reads it, or says EFAULT: no signal. */
 			char byte;
 
-			if (write(ends[1], p + rand_r(&seed) % MIB, 1) == 1)
+			if (write(ends[1], p + r(MIB), 1) == 1)
 				(void)!read(ends[0], &byte, 1);
 			munmap(p, MIB);
 		}
-		if (rand_r(&seed) % 2)
+		if (r(2))
 			(void)!read(fd, events, sizeof(events));
-		if (rand_r(&seed) % 8) {
+		if (r(8)) {
 			WORKS(unpin(fd, a.handle));
 		} else {
 			close(fd);
@@ -385,17 +353,15 @@ static void *pins_it(void *arg)
 	close(ends[0]);
 	close(ends[1]);
 	close(fd);
-	return NULL;
 }
 
 static void race(void)
 {
-	pthread_t threads[2];
-	int fd;
+	struct task tasks[2];
 
 	stop = false;
 	for (long i = 0; i < 2; i++)
-		CHECK(!pthread_create(&threads[i], NULL, pins_it, (void *)(i + 5)));
+		task_begin(&tasks[i], pins_it, (void *)(i + 5));
 	for (int i = 0; i < 150; i++) {
 		uint64_t va = gpu_alloc(MIB);
 
@@ -405,11 +371,8 @@ static void race(void)
 	}
 	stop = true;
 	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
-	close(fd);
+		task_end(&tasks[i]);
+	check_none_left();
 }
 
 void test_gpu_processes(void)

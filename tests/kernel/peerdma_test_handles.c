@@ -4,12 +4,7 @@
  * other files do, and what is made from it is not mistaken for what another file made from
  * the same number.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-
-#include "patience.h"
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
 
@@ -41,15 +36,9 @@ static void ask(int peer, char what)
 }
 
 /* Linux shows it to all users. */
-static int module_references(void)
+static long module_references(void)
 {
-	FILE *f = fopen("/sys/module/peerdma/refcnt", "re");
-	int n = -1;
-
-	CHECK(f && fscanf(f, "%d", &n) == 1);
-	if (f)
-		fclose(f);
-	return n;
+	return file_number("/sys/module/peerdma/refcnt");
 }
 
 /* For each of 64 bits the other user pins, or not, between two pins of this user. */
@@ -59,7 +48,8 @@ static int watch_another(void *arg)
 	const struct process *other = arg;
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a, b;
-	int fd = dev_open(), seen = 0, moved = 0, counted = 0, references;
+	int fd = dev_open(), seen = 0, moved = 0, counted = 0;
+	long references;
 
 	become(61032, 0);
 	for (int i = 0; i < 64; i++) {
@@ -89,7 +79,7 @@ static void no_channel(void)
 	uid_t uid = 61031;
 	struct process p = begin(pins_when_asked, &uid);
 
-	CHECK(in_child(watch_another, &p) == 0);
+	CHECK(check_in_child(watch_another, &p) == 0);
 	CHECK(finish(&p) == 0);
 }
 
@@ -97,16 +87,6 @@ static void no_channel(void)
 
 #define STEPS	2000
 #define HELD	40
-
-static uint64_t state;
-
-static unsigned int r(unsigned int n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 11) % n;
-}
 
 /* What a call returned. */
 struct answer {
@@ -172,7 +152,7 @@ static void all_steps(struct answer *answers, int peer)
 
 	WORKS(pin(source, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	dmabuf = export(source, a.handle, 0, 0);
-	state = 0x2545f4914f6cdd1d;
+	random_state = 0x2545f4914f6cdd1d;
 	for (int i = 0; i < STEPS; i++) {
 		if (peer >= 0)
 			ask(peer, i * 7 % 5 < 3);
@@ -306,14 +286,10 @@ static void handle_again(void)
 /* An importer keeps a pin whose file is closed; the next file has a pin of the same handle. */
 static void kept(void)
 {
-	struct importer_attach attach = { .kind = IMPORTER_STATIC };
-	struct importer_map map = { .direction = 0 };
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC), other;
 	struct one old = of_host(5), new;
+	struct importer_map map;
+	int im = importer_up(old.dmabuf, IMPORTER_STATIC, &map), other;
 
-	attach.fd = old.dmabuf;
-	WORKS(ioctl(im, IMPORTER_ATTACH, &attach));
-	WORKS(ioctl(im, IMPORTER_MAP, &map));
 	FAILS(EBUSY, unpin(old.fd, old.pin.handle));
 	forget(&old);
 	other = dev_open();
@@ -393,7 +369,7 @@ static void after_exec(void)
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	CHECK(a.handle == 1);
-	CHECK(in_child(become_unpinner, &fd) == 0);
+	CHECK(check_in_child(become_unpinner, &fd) == 0);
 	FAILS(ENOENT, query(fd, 1, &q));
 	close(fd);
 	munmap(memory, PAGE);

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_host.c - pins of host memory. */
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "peerdma_test.h"
+#include "peerdma_test_card.h"
 
 static void life(void)
 {
@@ -30,8 +22,7 @@ static void life(void)
 	CHECK(!q.mappings && !q.cpu_views && !q.exports && !strcmp(q.provider, "host"));
 
 	CHECK(debugfs_field(a.handle, "pid", value, sizeof(value)) && atoi(value) == getpid());
-	CHECK(debugfs_field(a.handle, "provider", value, sizeof(value)) && !strcmp(value, "host"));
-	CHECK(debugfs_field(a.handle, "state", value, sizeof(value)) && !strcmp(value, "live"));
+	CHECK(debugfs_is(a.handle, "provider", "host") && debugfs_is(a.handle, "state", "live"));
 	CHECK(debugfs_field(a.handle, "pinned_length", value, sizeof(value)) &&
 	      strtoull(value, NULL, 0) == 3 * PAGE);
 	CHECK(debugfs_field(a.handle, "segments", value, sizeof(value)) && strstr(value, "0x"));
@@ -78,6 +69,20 @@ static void generation_never_back(void)
 	munmap(memory, PAGE);
 }
 
+static int pin_shared_pages(void *memory)
+{
+	struct peerdma_pin_args a, b;
+	int fd = dev_open();
+	const volatile uint32_t *gen = generations(fd);
+
+	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	WORKS(pin(fd, (char *)memory + PAGE, PAGE, PEERDMA_PIN_HOST, &b));
+	CHECK(gen[a.slot] == a.generation && gen[b.slot] == b.generation);
+	CHECK(!madvise(memory, PAGE, MADV_DONTNEED));
+	CHECK(gen[a.slot] != a.generation && gen[b.slot] == b.generation);
+	return 0;
+}
+
 /*
  * Pages that are shared until they are written, with a parent or as zeros, become
  * the process's own when they are pinned: for that pin nothing has changed.
@@ -85,26 +90,10 @@ static void generation_never_back(void)
 static void shared_pages(void)
 {
 	char *memory = host_memory(2 * PAGE), *zeros = memory + PAGE;
-	int status = -1;
-	pid_t pid;
 
 	memset(memory, 1, PAGE);
 	CHECK(!madvise(zeros, PAGE, MADV_DONTNEED) && *(volatile char *)zeros == 0);
-	pid = fork();
-	if (!pid) {
-		struct peerdma_pin_args a, b;
-		int before = failures, fd = dev_open();
-		const volatile uint32_t *gen = generations(fd);
-
-		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
-		WORKS(pin(fd, zeros, PAGE, PEERDMA_PIN_HOST, &b));
-		CHECK(gen[a.slot] == a.generation && gen[b.slot] == b.generation);
-		CHECK(!madvise(memory, PAGE, MADV_DONTNEED));
-		CHECK(gen[a.slot] != a.generation && gen[b.slot] == b.generation);
-		fflush(stdout);
-		_exit(failures != before);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(check_in_child(pin_shared_pages, memory) == 0);
 	munmap(memory, 2 * PAGE);
 }
 
@@ -213,7 +202,7 @@ static void cpu_view(void)
 	CHECK(q.cpu_views == 2);
 	CHECK(p[5 << 20] == 0x5a && signal_of_read(p + (3 << 20)) == SIGSEGV);
 
-	/* Not a source for those who take references on pages. */
+	/* Not a source for a caller that takes references on pages. */
 	{
 		struct peerdma_pin_args again;
 
@@ -248,7 +237,7 @@ static void forked(void)
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	p = view(fd, a.handle, PAGE, PROT_READ | PROT_WRITE);
 	CHECK(signal_of_read(p) == 0);
-	CHECK(in_child(touch_view, p) == SIGSEGV);
+	CHECK(check_in_child(touch_view, p) == SIGSEGV);
 	/* Copy-on-write after fork must not part the view from the memory. */
 	memory[1] = 42;
 	CHECK(p[1] == 42);
@@ -293,7 +282,7 @@ static void other_process(void)
 
 	WORKS(pin(in.fd, in.memory, PAGE, PEERDMA_PIN_HOST, &a));
 	in.handle = a.handle;
-	CHECK(in_child(foreign, &in) == 0);
+	CHECK(check_in_child(foreign, &in) == 0);
 	FAILS(ENOENT, query(in.fd, in.handle, &q));
 	/* The dead child's pin is still there: it is the file's. */
 	CHECK(live_pins(in.fd) == 1);
@@ -307,14 +296,13 @@ static void other_process(void)
 /* RLIMIT_MEMLOCK, for one who has no privilege; run in a child. */
 static int limited(void *arg)
 {
-	struct rlimit limit = { .rlim_cur = 8 * PAGE, .rlim_max = 8 * PAGE };
 	char *memory = host_memory(16 * PAGE);
 	struct peerdma_map_args map = { .size = sizeof(map), .flags = 3 };
 	struct peerdma_pin_args a, b;
 	int fd = dev_open();
 
-	(void)arg;
-	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit) && !setresuid(1000, 1000, 1000));
+	may_lock(8 * PAGE);
+	become(1000, 0);
 	FAILS(ENOMEM, pin(fd, memory, 9 * PAGE, PEERDMA_PIN_HOST, &a));
 	WORKS(pin(fd, memory, 8 * PAGE, PEERDMA_PIN_HOST, &a));
 	FAILS(ENOMEM, pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &b));
@@ -324,7 +312,7 @@ static int limited(void *arg)
 	FAILS(ENOMEM, pin(fd, memory, 1, PEERDMA_PIN_HOST, &b));
 	/* MAP is for the privileged. */
 	map.handle = a.handle;
-	find_card(&map);
+	find_cards(&map, 1);
 	FAILS(EPERM, ioctl(fd, PEERDMA_MAP, &map));
 	close(fd);
 	/* Counted back: all of it can be had again, by a file opened anew. */
@@ -335,22 +323,13 @@ static int limited(void *arg)
 
 static void memlock(void)
 {
-	CHECK(in_child(limited, NULL) == 0);
+	CHECK(check_in_child(limited, NULL) == 0);
 }
 
-/* "VmPin" of this process in KiB. */
-static long vm_pin(void)
+/* Of this process, in KiB. */
+static long long vm_pin(void)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long n = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &n) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return n;
+	return line_number("/proc/self/status", "VmPin");
 }
 
 static void accounting(void)
@@ -359,7 +338,7 @@ static void accounting(void)
 	char *memory = host_memory(length);
 	struct peerdma_pin_args a;
 	int fd = dev_open();
-	long before = vm_pin();
+	long long before = vm_pin();
 
 	WORKS(pin(fd, memory, length, PEERDMA_PIN_HOST, &a));
 	CHECK(vm_pin() == before + 65536);
@@ -393,9 +372,7 @@ static void many(void)
 	CHECK(live_pins(fd) == N / 2);
 	munmap((void *)gen, PEERDMA_MMAP_GENERATIONS_SIZE);
 	close(fd);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
+	check_none_left();
 	munmap(memory, 16 * PAGE);
 }
 
@@ -564,10 +541,7 @@ static void crowd(void)
 	close(ends[0]);
 	close(ends[1]);
 	close(fd);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
-	close(fd);
+	check_none_left();
 	munmap(memory, 16 * PAGE);
 }
 
@@ -586,6 +560,6 @@ void test_host(void)
 	run("views of dma-bufs", dmabuf_views);
 	run("read-only pin of private pages", page_of_readonly);
 	run("read-only memory that others write", shared_readonly);
-	run("what no one may access", reserved);
+	run("memory that may not be accessed", reserved);
 	run("threads on one file", crowd);
 }

@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_importer.c - dma-bufs of pins in the hands of a device's driver. */
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
-#define MIB (1UL << 20)
 enum { BIDIRECTIONAL, TO_DEVICE, FROM_DEVICE };	/* enum dma_data_direction */
-
-static int importer(void)
-{
-	int fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	return fd;
-}
-
-static int attach(int im, int dmabuf, uint32_t kind)
-{
-	struct importer_attach a = { .fd = dmabuf, .kind = kind };
-
-	return ioctl(im, IMPORTER_ATTACH, &a);
-}
 
 static int map(int im, uint32_t direction, struct importer_map *m)
 {
 	*m = (struct importer_map){ .direction = direction };
-	return ioctl(im, IMPORTER_MAP, m);
-}
-
-static struct importer_state state(int im)
-{
-	struct importer_state s = { 0 };
-
-	WORKS(ioctl(im, IMPORTER_STATE, &s));
-	return s;
+	return importer_map(im, m);
 }
 
 /* Host memory is never revoked: every kind of importer may have it. */
@@ -53,13 +26,13 @@ static void host(void)
 		if (kind == IMPORTER_LAZY)
 			continue;	/* peerdma_test_late.c */
 
-		int fd = dev_open(), im = importer(), dmabuf;
+		int fd = dev_open(), im = importer_open(), dmabuf;
 		/* Those that cannot, or will not, let go. */
 		bool keeps = kind == IMPORTER_STATIC || kind == IMPORTER_PINNING;
 
 		WORKS(pin(fd, memory, 4 * PAGE, PEERDMA_PIN_HOST, &a));
 		dmabuf = export(fd, a.handle, PAGE, 2 * PAGE);
-		WORKS(attach(im, dmabuf, kind));
+		WORKS(importer_attach(im, dmabuf, kind));
 		/* It has pinned: the memory stays, mapped or not. */
 		if (kind == IMPORTER_PINNING)
 			FAILS(EBUSY, unpin(fd, a.handle));
@@ -71,11 +44,11 @@ static void host(void)
 		if (keeps) {
 			WORKS(query(fd, a.handle, &q));
 			CHECK(q.state == PEERDMA_STATE_LIVE && q.mappings == 1);
-			WORKS(ioctl(im, IMPORTER_DETACH));
+			WORKS(importer_detach(im));
 			WORKS(unpin(fd, a.handle));
 		} else {
-			CHECK(state(im).notified == 1 && !state(im).mapped);
-			WORKS(ioctl(im, IMPORTER_UNMAP));
+			CHECK(importer_state(im).notified == 1 && !importer_state(im).mapped);
+			WORKS(importer_unmap(im));
 			FAILS(ENOENT, map(im, BIDIRECTIONAL, &m));
 		}
 		CHECK(live_pins(fd) == 0);
@@ -90,19 +63,19 @@ static void host(void)
 /* After the last close, who keeps a mapping keeps the memory; and no longer. */
 static void outlives_file(void)
 {
-	char *memory = host_memory(PAGE), line[512];
+	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a;
 	struct importer_map m;
-	int fd = dev_open(), im = importer(), dmabuf, other = dev_open();
+	int fd = dev_open(), im = importer_open(), dmabuf, other = dev_open();
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
-	WORKS(attach(im, dmabuf, IMPORTER_STATIC));
+	WORKS(importer_attach(im, dmabuf, IMPORTER_STATIC));
 	WORKS(map(im, BIDIRECTIONAL, &m));
 	close(dmabuf);
 	close(fd);
 	CHECK(live_pins(other) == 1);
-	CHECK(debugfs_field(a.handle, "state", line, sizeof(line)) && !strcmp(line, "held"));
+	CHECK(debugfs_is(a.handle, "state", "held"));
 	/* Still DMA-able: the card writes the page's beginning to its middle. */
 	if (card_open()) {
 		memory[5] = 123;
@@ -121,7 +94,7 @@ static void kernel_view(void)
 	char *memory = host_memory(PAGE);
 	struct importer_view v = { 0 };
 	struct peerdma_pin_args a;
-	int fd = dev_open(), im = importer();
+	int fd = dev_open(), im = importer_open();
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	v.fd = export(fd, a.handle, 0, 0);
@@ -139,19 +112,19 @@ static void readonly(void)
 	char *memory = host_memory(PAGE);
 	struct peerdma_pin_args a;
 	struct importer_map m;
-	int fd = dev_open(), im = importer(), dmabuf;
+	int fd = dev_open(), im = importer_open(), dmabuf;
 
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
 	CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0) == MAP_FAILED);
 	/* Linux up to 6.15 maps for static importers when they attach, in both directions. */
-	if (!attach(im, dmabuf, IMPORTER_STATIC)) {
+	if (!importer_attach(im, dmabuf, IMPORTER_STATIC)) {
 		FAILS(EPERM, map(im, FROM_DEVICE, &m));
-		WORKS(ioctl(im, IMPORTER_DETACH));
+		WORKS(importer_detach(im));
 	} else {
 		CHECK(errno == EPERM);
 	}
-	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	WORKS(importer_attach(im, dmabuf, IMPORTER_DYNAMIC));
 	FAILS(EPERM, map(im, FROM_DEVICE, &m));
 	WORKS(map(im, TO_DEVICE, &m));
 	d.fd = dmabuf;
@@ -175,37 +148,30 @@ static void out_of_addresses(void)
 	struct peerdma_pin_args a;
 	struct peerdma_query_args q;
 	struct importer_map m;
-	int fd = dev_open(), im = importer(), dmabuf, half;
+	int fd = dev_open(), im = importer_open(), dmabuf, half;
 
 	WORKS(pin(fd, memory, length, PEERDMA_PIN_HOST, &a));
 	dmabuf = export(fd, a.handle, 0, 0);
-	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	WORKS(importer_attach(im, dmabuf, IMPORTER_DYNAMIC));
 	WORKS(ioctl(im, IMPORTER_BITS, &few));
 	CHECK(map(im, BIDIRECTIONAL, &m) == -1 && errno != EINVAL);
 	WORKS(ioctl(im, IMPORTER_BITS, &usual));
 	WORKS(query(fd, a.handle, &q));
 	CHECK(q.state == PEERDMA_STATE_LIVE && q.mappings == 0);
-	WORKS(ioctl(im, IMPORTER_DETACH));
+	WORKS(importer_detach(im));
 	/* Half of it: after such a failure the kernel refuses the same length until it has unmapped something for the device. */
 	half = export(fd, a.handle, 0, length / 2);
-	WORKS(attach(im, half, IMPORTER_DYNAMIC));
+	WORKS(importer_attach(im, half, IMPORTER_DYNAMIC));
 	WORKS(map(im, BIDIRECTIONAL, &m));
 	CHECK(m.length == length / 2);
 	WORKS(unpin(fd, a.handle));
-	CHECK(state(im).notified == 1 && !state(im).mapped);
+	CHECK(importer_state(im).notified == 1 && !importer_state(im).mapped);
 	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
 	close(im);
 	close(half);
 	close(dmabuf);
 	close(fd);
 	munmap(memory, length);
-}
-
-static int view_errno(int im, int dmabuf)
-{
-	struct importer_view v = { .fd = dmabuf };
-
-	return ioctl(im, IMPORTER_VMAP, &v) ? errno : 0;
 }
 
 /* GPU memory that may be revoked, for those who let go. */
@@ -220,44 +186,45 @@ static void revocable(void)
 			continue;	/* peerdma_test_late.c */
 
 		uint64_t va = gpu_alloc(2 * MIB);
-		int fd = dev_open(), im = importer(), dmabuf;
+		int fd = dev_open(), im = importer_open(), dmabuf;
+		bool iomem;
 
 		WORKS(gpu_pin(fd, va, 2 * MIB, 0, &a));
 		dmabuf = export(fd, a.handle, 0, 0);
-		CHECK(view_errno(im, dmabuf) == EINVAL);
+		FAILS(EINVAL, importer_view(im, dmabuf, &iomem));
 		if (kind == IMPORTER_STATIC || kind == IMPORTER_NO_PEER) {
-			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
+			FAILS(EOPNOTSUPP, importer_attach(im, dmabuf, kind));
 		} else if (kind == IMPORTER_PINNING) {
 			/* Refused when it pins or, where that is all the kernel tells, when it maps. */
-			if (ioctl(im, IMPORTER_PROMISES) == 1)
-				WORKS(attach(im, dmabuf, kind) ?: map(im, BIDIRECTIONAL, &m));
-			else if (!attach(im, dmabuf, kind))
+			if (importers_promise())
+				WORKS(importer_attach(im, dmabuf, kind) ?: map(im, BIDIRECTIONAL, &m));
+			else if (!importer_attach(im, dmabuf, kind))
 				FAILS(EOPNOTSUPP, map(im, BIDIRECTIONAL, &m));
 			else
 				CHECK(errno == EOPNOTSUPP);
 		} else {
-			WORKS(attach(im, dmabuf, kind));
+			WORKS(importer_attach(im, dmabuf, kind));
 			WORKS(map(im, BIDIRECTIONAL, &m));
 			CHECK(m.length == 2 * MIB);
 			/* Let go of and mapped again, by its own will. */
-			WORKS(ioctl(im, IMPORTER_UNMAP));
+			WORKS(importer_unmap(im));
 			WORKS(map(im, BIDIRECTIONAL, &m));
 			WORKS(query(fd, a.handle, &q));
-			CHECK(q.mappings == 1 && state(im).notified == 0);
+			CHECK(q.mappings == 1 && importer_state(im).notified == 0);
 			CHECK(!cu.MemFree(va));
 			va = 0;
 			WORKS(query(fd, a.handle, &q));
 			CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
-			CHECK(state(im).notified == 1 && !state(im).mapped);
+			CHECK(importer_state(im).notified == 1 && !importer_state(im).mapped);
 			CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
-			WORKS(ioctl(im, IMPORTER_UNMAP));
+			WORKS(importer_unmap(im));
 			FAILS(ESTALE, map(im, BIDIRECTIONAL, &m));
 		}
 		/* Dynamic, but not to be told: on kernels that have such. */
-		if (kind == IMPORTER_STATIC && ioctl(im, IMPORTER_PROMISES) == 1)
-			FAILS(EOPNOTSUPP, attach(im, dmabuf, IMPORTER_DEAF));
+		if (kind == IMPORTER_STATIC && importers_promise())
+			FAILS(EOPNOTSUPP, importer_attach(im, dmabuf, IMPORTER_DEAF));
 		/*
-		 * The file, the importer and the dma-buf go in another order each time; but nobody waits for one that
+		 * The file, the importer and the dma-buf go in another order each time; but the bridge does not wait for one that
 		 * has pinned (peerdma_test_late.c).
 		 */
 		if (kind == IMPORTER_DYNAMIC)
@@ -282,20 +249,21 @@ static void persistent(void)
 			continue;	/* peerdma_test_late.c */
 
 		uint64_t va = gpu_alloc(2 * MIB);
-		int fd = dev_open(), im = importer(), dmabuf;
+		int fd = dev_open(), im = importer_open(), dmabuf;
+		bool iomem;
 
 		WORKS(gpu_pin(fd, va, 2 * MIB, PEERDMA_PIN_PERSISTENT, &a));
 		dmabuf = export(fd, a.handle, MIB, MIB);
-		CHECK(view_errno(im, dmabuf) == EINVAL);
+		FAILS(EINVAL, importer_view(im, dmabuf, &iomem));
 		if (kind == IMPORTER_NO_PEER) {
-			FAILS(EOPNOTSUPP, attach(im, dmabuf, kind));
+			FAILS(EOPNOTSUPP, importer_attach(im, dmabuf, kind));
 		} else {
-			WORKS(attach(im, dmabuf, kind));
+			WORKS(importer_attach(im, dmabuf, kind));
 			WORKS(map(im, BIDIRECTIONAL, &m));
 			CHECK(m.length == MIB);
 			CHECK(!cu.MemFree(va));
 			va = 0;
-			CHECK(state(im).notified == 0);
+			CHECK(importer_state(im).notified == 0);
 		}
 		close(fd);
 		close(dmabuf);
@@ -328,7 +296,7 @@ static void *keep_driver_busy(void *va)
 
 static void while_driver_is_busy(void)
 {
-	int fd = dev_open(), im = importer(), dmabuf;
+	int fd = dev_open(), im = importer_open(), dmabuf;
 	uint64_t va = gpu_alloc(2 * MIB);
 	struct peerdma_segment segs[2];
 	struct peerdma_pin_args a;
@@ -338,7 +306,7 @@ static void while_driver_is_busy(void)
 
 	WORKS(gpu_pin(fd, va, 2 * MIB, PEERDMA_PIN_PERSISTENT, &a));
 	dmabuf = export(fd, a.handle, 0, 2 * MIB);
-	WORKS(attach(im, dmabuf, IMPORTER_DYNAMIC));
+	WORKS(importer_attach(im, dmabuf, IMPORTER_DYNAMIC));
 	/* The driver is asked for the path between two devices once: not below. */
 	WORKS(card_map(fd, a.handle, PEERDMA_MAP_TO_DEVICE, segs, &count, &mapping));
 	WORKS(unmap(fd, mapping));
@@ -354,7 +322,7 @@ static void while_driver_is_busy(void)
 	/* Had one of them waited, the driver would be done in a moment. */
 	usleep(300 * 1000);
 	CHECK(!driver_done);
-	WORKS(ioctl(im, IMPORTER_UNMAP));
+	WORKS(importer_unmap(im));
 	WORKS(unmap(fd, mapping));
 	CHECK(module_set("nvidia", "pin_delay_us", "0"));
 	CHECK(!pthread_join(busy, NULL));
@@ -379,7 +347,7 @@ static void with_driver_lock(void)
 
 void test_importer(bool gpu)
 {
-	int fd = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
+	int fd = importer_open();
 
 	if (fd < 0) {
 		skip("dma-buf importers", "peerdma_importer.ko is not loaded (it needs the DMA card)");

@@ -2,15 +2,9 @@
 /*
  * peerdma_test_late.c - importers of a pin's dma-buf that are told to let go and do
  * not: each is named, and has the memory, or cannot reach it any more, before
- * anybody else gets it.
+ * it is given to another.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
@@ -21,148 +15,132 @@ static void set(const char *parameter, const char *value)
 	CHECK(module_set("peerdma", parameter, value));
 }
 
-static int importer(int dmabuf, uint32_t kind, struct importer_map *m)
-{
-	struct importer_attach a = { .fd = dmabuf, .kind = kind };
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-
-	*m = (struct importer_map){ 0 };
-	WORKS(ioctl(im, IMPORTER_ATTACH, &a));
-	WORKS(ioctl(im, IMPORTER_MAP, m));
-	return im;
-}
-
-static struct importer_state state(int im)
-{
-	struct importer_state s = { 0 };
-
-	WORKS(ioctl(im, IMPORTER_STATE, &s));
-	return s;
-}
-
-static bool pin_is(uint32_t handle, const char *expected)
-{
-	char value[64];
-
-	return debugfs_field(handle, "state", value, sizeof(value)) && !strcmp(value, expected);
-}
-
-/* Until somebody was found to be late; who keeps his mapping is named for as long. */
+/* Until an importer was found to be late.  One that keeps its mapping is named for as long. */
 static void wait_late(long long before, uint32_t handle)
 {
 	char value[256] = "";
 
-	for (int i = 0; i < 60000 && debugfs_stat("late") == before; i++)
-		usleep(1000);
-	CHECK(debugfs_stat("late") == before + 1);
+	CHECK(UNTIL(debugfs_stat("late") > before) && debugfs_stat("late") == before + 1);
 	if (handle)
 		CHECK(debugfs_field(handle, "late", value, sizeof(value)) && strstr(value, ":1"));
 }
 
-struct freeing {
-	pthread_t thread;
-	uint64_t va;
-	atomic_bool done;
+/* A pin whose dma-buf an importer has mapped. */
+struct held {
+	uint64_t va;		/* of a GPU's memory */
+	int fd, dmabuf, im;
+	uint32_t handle, slot;
+	struct importer_map map;
+	long long late;		/* importers so far */
+	struct task freeing;
 };
 
-static void *free_it(void *arg)
+static void hold(struct held *h, const struct peerdma_pin_args *a, uint32_t kind)
 {
-	struct freeing *f = arg;
-
-	CHECK(!cu.MemFree(f->va));
-	atomic_store(&f->done, true);
-	return NULL;
+	h->handle = a->handle;
+	h->slot = a->slot;
+	h->late = debugfs_stat("late");
+	h->dmabuf = export(h->fd, a->handle, 0, 0);
+	h->im = importer_up(h->dmabuf, kind, &h->map);
 }
 
-static void free_begin(struct freeing *f, uint64_t va)
+static struct held hold_gpu(uint32_t kind)
 {
-	f->va = va;
-	atomic_init(&f->done, false);
-	CHECK(!pthread_create(&f->thread, NULL, free_it, f));
+	struct held h = { .va = gpu_alloc(LENGTH), .fd = dev_open() };
+	struct peerdma_pin_args a;
+
+	WORKS(gpu_pin(h.fd, h.va, LENGTH, 0, &a));
+	hold(&h, &a, kind);
+	return h;
 }
 
-static void free_end(struct freeing *f)
+static void drop(struct held *h)
 {
-	CHECK(!pthread_join(f->thread, NULL));
-	CHECK(atomic_load(&f->done));
+	close(h->im);
+	close(h->dmabuf);
+	close(h->fd);
+}
+
+static void free_it(void *va)
+{
+	CHECK(!cu.MemFree(*(uint64_t *)va));
+}
+
+static void free_begin(struct held *h)
+{
+	task_begin(&h->freeing, free_it, &h->va);
+}
+
+static void check_revoked(struct held *h)
+{
+	struct peerdma_query_args q;
+
+	WORKS(query(h->fd, h->handle, &q));
+	CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
+	FAILS(ESTALE, importer_map(h->im, &h->map));
 }
 
 /* Unpinned, the memory is the importer's until it lets go, as it is a static one's. */
 static void unpinned(void)
 {
 	char *memory = host_memory(PAGE);
+	struct held h = { .fd = dev_open() };
 	struct peerdma_pin_args a, next;
-	struct importer_map m;
-	int fd = dev_open(), other = dev_open(), dmabuf, im;
-	long long late = debugfs_stat("late");
+	int other = dev_open();
 
-	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, IMPORTER_LAZY, &m);
-	WORKS(unpin(fd, a.handle));
-	wait_late(late, a.handle);
-	CHECK(state(im).notified == 1 && state(im).mapped);
-	CHECK(pin_is(a.handle, "held") && live_pins(other) == 1);
+	WORKS(pin(h.fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
+	hold(&h, &a, IMPORTER_LAZY);
+	WORKS(unpin(h.fd, h.handle));
+	wait_late(h.late, h.handle);
+	CHECK(importer_state(h.im).notified == 1 && importer_state(h.im).mapped);
+	CHECK(debugfs_is(h.handle, "state", "held") && live_pins(other) == 1);
 	/* A notifier of its memory may still write to its slot, which is no other's. */
-	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &next));
-	CHECK(next.slot != a.slot);
-	close(fd);
-	close(dmabuf);
+	WORKS(pin(h.fd, memory, PAGE, PEERDMA_PIN_HOST, &next));
+	CHECK(next.slot != h.slot);
+	close(h.fd);
+	close(h.dmabuf);
 	if (card_open()) {
 		memory[5] = 123;
-		card_copy(m.dma_addr, m.dma_addr + 2048, 16);
+		card_copy(h.map.dma_addr, h.map.dma_addr + 2048, 16);
 		CHECK(memory[2048 + 5] == 123);
 	}
-	WORKS(ioctl(im, IMPORTER_UNMAP));
+	WORKS(importer_unmap(h.im));
 	CHECK(live_pins(other) == 1);
-	close(im);
+	close(h.im);
 	CHECK(live_pins(other) == 0);
 	close(other);
 	munmap(memory, PAGE);
 }
 
 /* It is waited for, or has lost its mapping. */
-static void free_under(int im, uint32_t handle, uint64_t va, long long late)
+static void free_under(struct held *h)
 {
 	bool safe = card_open() && card_behind_iommu();
-	struct freeing f;
 
-	free_begin(&f, va);
-	wait_late(late, safe ? 0 : handle);
+	free_begin(h);
+	wait_late(h->late, safe ? 0 : h->handle);
 	if (safe) {
-		free_end(&f);
+		task_end(&h->freeing);
 		CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
 	} else {
 		/* Time for it to go wrong; right is it at any time, for this thread has not let go. */
 		usleep(100000);
-		CHECK(!atomic_load(&f.done));
+		CHECK(!h->freeing.over);
 	}
-	CHECK(state(im).mapped);
-	WORKS(ioctl(im, IMPORTER_UNMAP));
+	CHECK(importer_state(h->im).mapped);
+	WORKS(importer_unmap(h->im));
 	if (!safe)
-		free_end(&f);
+		task_end(&h->freeing);
 }
 
 static void freed_by(uint32_t kind)
 {
-	uint64_t va = gpu_alloc(LENGTH);
-	struct peerdma_pin_args a;
-	struct peerdma_query_args q;
-	struct importer_map m;
-	long long late = debugfs_stat("late");
-	int fd = dev_open(), dmabuf, im;
+	struct held h = hold_gpu(kind);
 
-	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, kind, &m);
-	free_under(im, a.handle, va, late);
-	CHECK(state(im).notified == 1);
-	WORKS(query(fd, a.handle, &q));
-	CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
-	CHECK(ioctl(im, IMPORTER_MAP, &m) < 0 && errno == ESTALE);
-	close(im);
-	close(dmabuf);
-	close(fd);
+	free_under(&h);
+	CHECK(importer_state(h.im).notified == 1);
+	check_revoked(&h);
+	drop(&h);
 }
 
 static void freed(void)
@@ -178,33 +156,19 @@ static void pinned_freed(void)
 /* Told, it unmaps when it can, and within its time; it may have pinned where the kernel has that promised. */
 static void in_time(uint32_t kind)
 {
-	uint64_t va = gpu_alloc(LENGTH);
-	struct peerdma_pin_args a;
-	struct peerdma_query_args q;
-	struct importer_map m;
-	long long late = debugfs_stat("late");
-	struct freeing f;
-	int fd = dev_open(), dmabuf, im;
+	struct held h = hold_gpu(kind);
 
-	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, kind, &m);
 	set("export_timeout_ms", "600000");
-	free_begin(&f, va);
-	while (state(im).notified == 0)
-		usleep(1000);
-	CHECK(!atomic_load(&f.done));
-	CHECK(state(im).mapped && debugfs_stat("maps") == debugfs_stat("unmaps") + 1);
-	WORKS(ioctl(im, IMPORTER_UNMAP));
-	free_end(&f);
+	free_begin(&h);
+	CHECK(UNTIL(importer_state(h.im).notified));
+	CHECK(!h.freeing.over);
+	CHECK(importer_state(h.im).mapped && debugfs_stat("maps") == debugfs_stat("unmaps") + 1);
+	WORKS(importer_unmap(h.im));
+	task_end(&h.freeing);
 	set("export_timeout_ms", "50");
-	CHECK(debugfs_stat("late") == late);
-	WORKS(query(fd, a.handle, &q));
-	CHECK(q.state == PEERDMA_STATE_REVOKED && q.mappings == 0);
-	CHECK(ioctl(im, IMPORTER_MAP, &m) < 0 && errno == ESTALE);
-	close(im);
-	close(dmabuf);
-	close(fd);
+	CHECK(debugfs_stat("late") == h.late);
+	check_revoked(&h);
+	drop(&h);
 }
 
 static void dynamic_in_time(void)
@@ -217,86 +181,52 @@ static void pinned_in_time(void)
 	in_time(IMPORTER_PINNING);
 }
 
-static bool promised(void)
-{
-	int im = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	int yes = ioctl(im, IMPORTER_PROMISES);
-
-	close(im);
-	return yes == 1;
-}
-
 /* What was left to an importer when the pin ended is waited for when the memory goes. */
 static void freed_after_unpin(void)
 {
-	uint64_t va = gpu_alloc(LENGTH);
-	struct peerdma_pin_args a;
-	struct importer_map m;
-	long long late = debugfs_stat("late");
-	int fd = dev_open(), dmabuf, im;
+	struct held h = hold_gpu(IMPORTER_LAZY);
 
-	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, IMPORTER_LAZY, &m);
-	WORKS(unpin(fd, a.handle));
-	CHECK(pin_is(a.handle, "held") && live_pins(fd) == 1);
-	free_under(im, a.handle, va, late);
-	CHECK(live_pins(fd) == 1);
-	close(im);
-	CHECK(live_pins(fd) == 0);
-	close(dmabuf);
-	close(fd);
+	WORKS(unpin(h.fd, h.handle));
+	CHECK(debugfs_is(h.handle, "state", "held") && live_pins(h.fd) == 1);
+	free_under(&h);
+	CHECK(live_pins(h.fd) == 1);
+	close(h.im);
+	CHECK(live_pins(h.fd) == 0);
+	close(h.dmabuf);
+	close(h.fd);
 }
 
 /* One that does not come back from move_notify. */
 static void stuck(void)
 {
-	uint64_t va = gpu_alloc(LENGTH);
-	struct peerdma_pin_args a;
-	struct importer_map m;
+	struct held h = hold_gpu(IMPORTER_DYNAMIC);
 	uint32_t ms = UINT32_MAX;
-	long long late = debugfs_stat("late");
-	struct freeing f;
-	int fd = dev_open(), dmabuf, im;
 
-	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, IMPORTER_DYNAMIC, &m);
-	WORKS(ioctl(im, IMPORTER_SLOW, &ms));
-	free_begin(&f, va);
-	wait_late(late, a.handle);
-	CHECK(!atomic_load(&f.done));
+	WORKS(ioctl(h.im, IMPORTER_SLOW, &ms));
+	free_begin(&h);
+	wait_late(h.late, h.handle);
+	CHECK(!h.freeing.over);
 	ms = 0;
-	WORKS(ioctl(im, IMPORTER_SLOW, &ms));
-	free_end(&f);
-	CHECK(!state(im).mapped);
-	close(im);
-	close(dmabuf);
-	close(fd);
+	WORKS(ioctl(h.im, IMPORTER_SLOW, &ms));
+	task_end(&h.freeing);
+	CHECK(!importer_state(h.im).mapped);
+	drop(&h);
 }
 
 /* One that never lets go, on a machine where nothing but this keeps it from the memory. */
 static void stopped(void)
 {
-	uint64_t va = gpu_alloc(LENGTH);
-	struct peerdma_pin_args a;
-	struct importer_map m;
-	int fd = dev_open(), dmabuf, im;
+	struct held h = hold_gpu(IMPORTER_LAZY);
 
-	WORKS(gpu_pin(fd, va, LENGTH, 0, &a));
-	dmabuf = export(fd, a.handle, 0, 0);
-	im = importer(dmabuf, IMPORTER_LAZY, &m);
 	CHECK(card_master(true));
 	set("export_stop_device", "Y");
-	CHECK(!cu.MemFree(va));
+	CHECK(!cu.MemFree(h.va));
 	set("export_stop_device", "N");
-	CHECK(state(im).mapped);
+	CHECK(importer_state(h.im).mapped);
 	CHECK(!card_master(false));
 	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
 	CHECK(card_master(true));
-	close(im);
-	close(dmabuf);
-	close(fd);
+	drop(&h);
 }
 
 void test_late(bool gpu)
@@ -312,7 +242,7 @@ void test_late(bool gpu)
 		run("an importer that does not let go", freed);
 		run("the same, unpinned before", freed_after_unpin);
 		run("an importer that takes its time", dynamic_in_time);
-		if (promised()) {
+		if (importers_promise()) {
 			run("one that has pinned, and does not let go", pinned_freed);
 			run("one that has pinned, and takes its time", pinned_in_time);
 		}

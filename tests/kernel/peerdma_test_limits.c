@@ -3,23 +3,15 @@
  * peerdma_test_limits.c - what a user may take of pins, mappings, views, dma-bufs and a
  * GPU's aperture: no more than the limit, and no other user runs short of it.
  */
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
-#include "patience.h"
 #include "peerdma_client.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
-
-#define BOTH (PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 
 /* ---- pins ---- */
 
@@ -60,7 +52,7 @@ static int take_all(int peer, void *arg)
 		last = handle;
 	CHECK(errno == EDQUOT && n == most && info(fd).user_pins == n);
 	FAILS(EDQUOT, pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
-	CHECK(in_child(one_more, memory) == 0);
+	CHECK(check_in_child(one_more, memory) == 0);
 	WORKS(unpin(fd, last));
 	WORKS(pin_dmabuf(fd, dmabuf, &handle));
 	FAILS(EDQUOT, pin_dmabuf(fd, dmabuf, &handle));
@@ -92,8 +84,8 @@ static void pins_of_all(void)
 	/* The page, and generations but for the first page of them: peerdma_test_locked.c. */
 	CHECK(taken(taker, "pins") == most);
 	CHECK(taken(taker, "locked") == (long long)(PAGE + (most * sizeof(uint32_t) / PAGE - 1) * 12 * PAGE));
-	CHECK(in_child(pin_a_hundred, &other) == 0);
-	CHECK(!kill(p.pid, SIGKILL) && finish(&p) == 128 + SIGKILL);
+	CHECK(check_in_child(pin_a_hundred, &other) == 0);
+	CHECK(!kill(p.pid, SIGKILL) && finish(&p) == -SIGKILL);
 	CHECK(nothing_left(taker) && nothing_left(other));
 }
 
@@ -116,7 +108,7 @@ static void root_is_exempt(void)
 
 #define NO_MORE_THAN 4096
 
-/* Those that are kept for the next ones are anybody's. */
+/* Those that are kept for the next ones are any user's. */
 static int take_what_there_is(int peer, void *arg)
 {
 	char *memory = host_memory(PAGE);
@@ -191,7 +183,7 @@ static void own_figures(void)
 	int fd = dev_open();
 
 	CHECK(hear(p.peer));
-	CHECK(in_child(sees_nothing, &other) == 0);
+	CHECK(check_in_child(sees_nothing, &other) == 0);
 	CHECK(info(fd).pins == 5 && !info(fd).user_pins);
 	CHECK(finish(&p) == 0);
 	close(fd);
@@ -255,15 +247,13 @@ static uint32_t mappings(int fd, uint32_t handle)
 	return q.mappings;
 }
 
-static int map_three(int peer, void *arg)
+static void map_three(void)
 {
 	struct peerdma_segment segs[4];
 	struct peerdma_pin_args a;
 	uint32_t m[3], more, count;
 	int fd = dev_open();
 
-	(void)peer;
-	become(*(uid_t *)arg, 1U << CAP_SYS_RAWIO);
 	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
 	for (int i = 0; i < 3; i++)
 		WORKS(card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &m[i]));
@@ -278,21 +268,14 @@ static int map_three(int peer, void *arg)
 	/* Those of a process that dies are taken down with it. */
 	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
 	WORKS(card_map(fd, a.handle, BOTH, segs, (count = 4, &count), &more));
-	return 0;
 }
 
 static void three_mappings(void)
 {
-	uid_t uid = 61010;
-	struct process p;
-
-	if (!card_open()) {
+	if (card_open())
+		as_user(61010, 1U << CAP_SYS_RAWIO, map_three);
+	else
 		skip("as many mappings as one may have", "no DMA card (PCI 1234:11e8)");
-		return;
-	}
-	p = begin(map_three, &uid);
-	CHECK(finish(&p) == 0);
-	CHECK(nothing_left(uid));
 }
 
 static int refused_view(int fd, uint32_t handle)
@@ -300,14 +283,12 @@ static int refused_view(int fd, uint32_t handle)
 	return view(fd, handle, PAGE, PROT_READ) == MAP_FAILED ? -1 : 0;
 }
 
-static int view_three(int peer, void *arg)
+static void view_three(void)
 {
 	struct peerdma_pin_args a;
 	int fd = dev_open(), dmabuf;
 	char *v[3];
 
-	(void)peer;
-	become(*(uid_t *)arg, 0);
 	WORKS(pin(fd, host_memory(4 * PAGE), 4 * PAGE, PEERDMA_PIN_HOST, &a));
 	for (int i = 0; i < 3; i++) {
 		v[i] = view(fd, a.handle, 4 * PAGE, PROT_READ);
@@ -330,7 +311,6 @@ static int view_three(int peer, void *arg)
 		munmap(v[i], 4 * PAGE);
 	CHECK(!info(fd).user_views);
 	CHECK(view(fd, a.handle, PAGE, PROT_READ) != MAP_FAILED);
-	return 0;
 }
 
 struct foreign {
@@ -361,12 +341,10 @@ static void three_views(void)
 	struct peerdma_pin_args a;
 	char *memory = host_memory(PAGE);
 	int fd = dev_open();
-	uid_t uid = 61011;
-	struct process p = begin(view_three, &uid);
+	struct process p;
 
-	CHECK(finish(&p) == 0);
-	CHECK(nothing_left(uid));
-	/* Who makes them pays, whose pin it may be. */
+	as_user(61011, 0, view_three);
+	/* The user who makes them pays, whose pin it may be. */
 	WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
 	f.handle = a.handle;
 	p = begin(use_foreign, &f);
@@ -380,20 +358,7 @@ static void three_views(void)
 	munmap(memory, PAGE);
 }
 
-/* ---- nobody waits for another's views ---- */
-
-struct unpinned {
-	int fd;
-	uint32_t handle;
-};
-
-static void *unpin_it(void *arg)
-{
-	const struct unpinned *u = arg;
-
-	WORKS(unpin(u->fd, u->handle));
-	return NULL;
-}
+/* ---- a user does not wait for another's views ---- */
 
 /* Its unpin hangs, in the middle of unmapping its views, until it is told. */
 static int hangs(int peer, void *arg)
@@ -401,8 +366,7 @@ static int hangs(int peer, void *arg)
 	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
 	struct client_pin held = { .length = PAGE };
 	struct peerdma_pin_args a;
-	struct unpinned u;
-	pthread_t thread;
+	struct unpinner u;
 	char *seen;
 
 	become(*(uid_t *)arg, 0);
@@ -412,13 +376,12 @@ static int hangs(int peer, void *arg)
 	seen[0] = 1;
 	held.addr = (uintptr_t)seen;
 	WORKS(ioctl(client, CLIENT_HOLD, &held));
-	u = (struct unpinned){ .fd = fd, .handle = a.handle };
-	CHECK(!pthread_create(&thread, NULL, unpin_it, &u));
+	unpin_begin(&u, fd, a.handle);
 	WORKS(ioctl(client, CLIENT_HOLDS));
 	say(peer);
 	hear(peer);
 	WORKS(ioctl(client, CLIENT_LET_GO));
-	pthread_join(thread, NULL);
+	CHECK(!unpin_end(&u));
 	close(client);
 	return 0;
 }
@@ -460,7 +423,7 @@ static void others_views(void)
 
 static int unpins_when_told(int peer, void *arg)
 {
-	const struct unpinned *u = arg;
+	const struct unpinner *u = arg;
 
 	hear(peer);
 	say(peer);
@@ -468,58 +431,51 @@ static int unpins_when_told(int peer, void *arg)
 	return 0;
 }
 
-static void *free_it(void *arg)
+static void free_it(void *va)
 {
-	CHECK(!cu.MemFree(*(uint64_t *)arg));
-	return NULL;
+	CHECK(!cu.MemFree(*(uint64_t *)va));
 }
 
 /* The file is open here, too: its pins do not end with the killed process. */
 static void killed_in_unpin(void)
 {
-	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC), left = 100;
+	int fd = dev_open(), client = open("/dev/peerdma_client", O_RDWR | O_CLOEXEC);
 	uint64_t va = gpu_alloc(1 << 20);
 	struct peerdma_pin_args a;
 	struct client_pin held = { .length = PAGE };
-	struct unpinned u;
+	struct unpinner u;
 	struct process p;
-	pthread_t thread;
+	struct task task;
 	char *seen;
 
 	WORKS(gpu_pin(fd, va, 1 << 20, 0, &a));
-	u = (struct unpinned){ .fd = fd, .handle = a.handle };
+	u = (struct unpinner){ .fd = fd, .handle = a.handle };
 	p = begin(unpins_when_told, &u);
 	seen = view(fd, a.handle, PAGE, PROT_READ | PROT_WRITE);
 	CHECK(seen != MAP_FAILED);
 	seen[0] = 1;
 	held.addr = (uintptr_t)seen;
 	WORKS(ioctl(client, CLIENT_HOLD, &held));
-	CHECK(!pthread_create(&thread, NULL, free_it, &va));
+	task_begin(&task, free_it, &va);
 	WORKS(ioctl(client, CLIENT_HOLDS));
 	say(p.peer);
 	CHECK(hear(p.peer));
 	usleep(200 * 1000);
-	CHECK(!waitpid(p.pid, NULL, WNOHANG));
-	CHECK(!kill(p.pid, SIGKILL));
-	while (!waitpid(p.pid, NULL, WNOHANG) && --left)
-		usleep(100 * 1000);
-	CHECK(left);
+	CHECK(is_alive(&p) && !kill(p.pid, SIGKILL));
+	CHECK(finish_within(&p, 10) == -SIGKILL);
 	WORKS(ioctl(client, CLIENT_LET_GO));
-	pthread_join(thread, NULL);
+	task_end(&task);
 	WORKS(unpin(fd, a.handle));
 	munmap(seen, PAGE);
-	close(p.peer);
 	close(client);
 	close(fd);
 }
 
-static int export_three(int peer, void *arg)
+static void export_three(void)
 {
 	struct peerdma_pin_args a;
 	int fd = dev_open(), e[3];
 
-	(void)peer;
-	become(*(uid_t *)arg, 0);
 	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
 	for (int i = 0; i < 3; i++)
 		CHECK((e[i] = export(fd, a.handle, 0, 0)) >= 0);
@@ -529,16 +485,11 @@ static int export_three(int peer, void *arg)
 	CHECK(info(fd).user_exports == 2);
 	CHECK((e[1] = export(fd, a.handle, 0, 0)) >= 0);
 	FAILS(EDQUOT, export(fd, a.handle, 0, 0));
-	return 0;
 }
 
 static void three_exports(void)
 {
-	uid_t uid = 61012;
-	struct process p = begin(export_three, &uid);
-
-	CHECK(finish(&p) == 0);
-	CHECK(nothing_left(uid));
+	as_user(61012, 0, export_three);
 }
 
 /* ---- generations ---- */
@@ -654,34 +605,28 @@ static void pins_of_all_lowered(void)
 	lowered("max_pins_per_user", text, pins_of_all);
 }
 
-static void pins_lowered(void)
-{
-	lowered("max_pins_per_user", "2", root_is_exempt);
-}
-
-static void all_reserved(void)
-{
-	lowered("reserved_pins", "1048576", reserve);
-}
-
-static void mappings_lowered(void)
-{
-	lowered("max_mappings_per_user", "3", three_mappings);
-}
-
-static void views_lowered(void)
-{
-	lowered("max_views_per_user", "3", three_views);
-}
-
-static void exports_lowered(void)
-{
-	lowered("max_exports_per_user", "3", three_exports);
-}
+/* Tests with a parameter of the module's at another value. */
+static const struct {
+	const char *name, *parameter, *value;
+	void (*test)(void);
+} with_limits[] = {
+	{ "root is charged, not limited", "max_pins_per_user", "2", root_is_exempt },
+	{ "the last handles are root's", "reserved_pins", "1048576", reserve },
+	{ "as many mappings as one may have", "max_mappings_per_user", "3", three_mappings },
+	{ "as many views as one may have", "max_views_per_user", "3", three_views },
+	{ "as many dma-bufs as one may have", "max_exports_per_user", "3", three_exports },
+};
 
 static void aperture_lowered(void)
 {
 	lowered("max_aperture_mib_per_user", "4", aperture);
+}
+
+static unsigned int limit;
+
+static void with_limit(void)
+{
+	lowered(with_limits[limit].parameter, with_limits[limit].value, with_limits[limit].test);
 }
 
 void test_limits(bool gpu)
@@ -698,17 +643,14 @@ void test_limits(bool gpu)
 		return;
 	}
 	run("as many pins as one may have", pins_of_all_lowered);
-	run("root is charged, not limited", pins_lowered);
-	run("the last handles are root's", all_reserved);
+	for (limit = 0; limit < CHECK_COUNT(with_limits); limit++)
+		run(with_limits[limit].name, with_limit);
 	run("a user is told of its own pins", own_figures);
 	test_locked();
 	test_namespaces();
-	run("as many mappings as one may have", mappings_lowered);
-	run("as many views as one may have", views_lowered);
-	run("as many dma-bufs as one may have", exports_lowered);
 	if (access("/dev/peerdma_client", F_OK))
-		skip("nobody waits for another's views", "peerdma_client.ko is not loaded");
+		skip("a user does not wait for another's views", "peerdma_client.ko is not loaded");
 	else
-		run("nobody waits for another's views", others_views);
+		run("a user does not wait for another's views", others_views);
 	run("generations are each file's own", own_generations);
 }

@@ -3,9 +3,6 @@
  * peerdma_test_locked.c - RLIMIT_MEMLOCK holds for the sum of what a user has pinned,
  * in whichever processes, through whichever files.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
 #include "peerdma_test_users.h"
 
 /* ---- locked memory ---- */
@@ -14,7 +11,7 @@
 static int lock_and_leave(void *arg)
 {
 	struct peerdma_pin_args a;
-	char *memory = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = anonymous(8 * MIB);
 	int fd = *(int *)arg, n;
 
 	for (n = 0; n < 8 && !pin(fd, memory + n * MIB, MIB, PEERDMA_PIN_HOST, &a); n++)
@@ -32,7 +29,7 @@ static int have_children_lock(int peer, void *arg)
 	may_lock(8 * MIB);
 	become(*(uid_t *)arg, 0);
 	for (int i = 0; i < 80; i++)
-		mib += in_child(lock_and_leave, &fd);
+		mib += check_in_child(lock_and_leave, &fd);
 	CHECK(mib == 8 && info(fd).user_locked == 8 * MIB && info(fd).user_pins == 8);
 	FAILS(ENOMEM, pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
 	say(peer);
@@ -95,7 +92,7 @@ static void locked_through_a_socket(void)
 		pass(p.peer, fd);
 		CHECK(read(p.peer, &other[1], sizeof(other[1])) == sizeof(other[1]));
 		CHECK(finish(&p) == 0);
-		/* It outlives its maker, who still pays for it; the opener does not. */
+		/* It outlives its maker, whose user still pays for it; the opener does not. */
 		WORKS(query(fd, other[1], &q));
 		CHECK(taken(uid, "locked") == 2 * MIB && taken(uid, "pins") == 1 && nothing_left(0));
 		if (round) {
@@ -109,7 +106,7 @@ static void locked_through_a_socket(void)
 	}
 }
 
-/* Root opens; the pins are of whom it was by then. */
+/* Root opens; each pin is of the user that the process was by then. */
 static int change_users(int peer, void *arg)
 {
 	const uid_t *uid = arg;
@@ -178,10 +175,10 @@ static void locked_before_exec(void)
 
 	CHECK(hear(p.peer));
 	CHECK(taken(uid, "locked") == MIB && taken(uid, "pins") == 1);
-	CHECK(in_child(lock_a_page, &uid) == ENOMEM);
+	CHECK(check_in_child(lock_a_page, &uid) == ENOMEM);
 	finish(&p);
 	CHECK(nothing_left(uid));
-	CHECK(in_child(lock_a_page, &uid) == 0);
+	CHECK(check_in_child(lock_a_page, &uid) == 0);
 }
 
 /* ---- generations ---- */
@@ -211,7 +208,6 @@ static int pin_and_unpin_many(int peer, void *arg)
 	unsigned int n, more;
 	int source = dev_open(), fd = dev_open(), dmabuf;
 
-	(void)peer;
 	/* A page of memory, and two of generations but for a page. */
 	may_lock((1 + 2 * SLOT_PAGES - 1) * PAGE);
 	become(*(uid_t *)arg, 0);

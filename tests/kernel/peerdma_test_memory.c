@@ -5,9 +5,6 @@
  * process's own.  What is different is a fact that the tests ask for.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "dmabuf_mover.h"
 #include "peerdma_test_gpu.h"
@@ -83,10 +80,8 @@ static unsigned int npieces;
 /* A page before it says how long it is; so it is in no other's range. */
 static int own_alloc(unsigned long long *va, size_t size)
 {
-	size_t *p = mmap(NULL, PAGE + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t *p = (void *)anonymous(PAGE + size);
 
-	if (p == MAP_FAILED)
-		return 1;
 	*p = PAGE + size;
 	*va = (uintptr_t)p + PAGE;
 	memset((void *)(uintptr_t)*va, 0, size);
@@ -143,14 +138,9 @@ static int dmabuf_alloc(unsigned long long *va, size_t size)
 static int dmabuf_free(unsigned long long va)
 {
 	char path[64];
-	int fd;
-	bool done;
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/dmabuf_mover/%u", piece_of(va)->number);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	done = fd >= 0 && write(fd, "revoke", 6) == 6;
-	close(fd);
-	return !done;
+	return write_text(path, "revoke");
 }
 
 static char *dmabuf_mmap(unsigned long long va)

@@ -3,9 +3,7 @@
  * peerdma_test_namespaces.c - user namespaces have many user ids, and one account: of the
  * user who made them, or of the ids that root gave them.
  */
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "peerdma_test_users.h"
@@ -22,7 +20,7 @@ static int pin_as_lodger(void *arg)
 	struct peerdma_pin_args a;
 
 	CHECK(!setresuid(l->uid, l->uid, l->uid));
-	return pin(l->fd, mmap(NULL, l->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), l->length,
+	return pin(l->fd, anonymous(l->length), l->length,
 		   PEERDMA_PIN_HOST, &a) ? errno : 0;
 }
 
@@ -37,22 +35,10 @@ static bool enter(int peer)
 	return true;
 }
 
-static void write_to(const char *path, const char *map)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(write(fd, map, strlen(map)) == (ssize_t)strlen(map));
-	close(fd);
-}
-
 static void write_maps(pid_t pid, const char *map)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
-	write_to(path, map);
-	snprintf(path, sizeof(path), "/proc/%d/gid_map", pid);
-	write_to(path, map);
+	must_write(map, "/proc/%d/uid_map", pid);
+	must_write(map, "/proc/%d/gid_map", pid);
 }
 
 /* ---- a user's ---- */
@@ -68,14 +54,14 @@ static int make_namespace(int peer, void *arg)
 	become(*(uid_t *)arg, 0);
 	if (!enter(peer))
 		return NO_NAMESPACES;
-	CHECK(in_child(pin_as_lodger, &l) == 0);
+	CHECK(check_in_child(pin_as_lodger, &l) == 0);
 	/* Its own user id has nothing yet; nor has the namespace's root, which may do all in it. */
 	l.uid = 6;
-	CHECK(in_child(pin_as_lodger, &l) == ENOMEM);
+	CHECK(check_in_child(pin_as_lodger, &l) == ENOMEM);
 	l.uid = 0;
-	CHECK(in_child(pin_as_lodger, &l) == ENOMEM);
+	CHECK(check_in_child(pin_as_lodger, &l) == ENOMEM);
 	l.length = 3 * MIB;
-	CHECK(in_child(pin_as_lodger, &l) == 0);
+	CHECK(check_in_child(pin_as_lodger, &l) == 0);
 	CHECK(info(l.fd).user_pins == 2 && info(l.fd).user_locked == 8 * MIB);
 	say(peer);
 	hear(peer);
@@ -117,7 +103,7 @@ static int pin_deeper(void *arg)
 	struct lodger *l = arg;
 
 	CHECK(!setresuid(12, 12, 12) && !prctl(PR_SET_DUMPABLE, 1) && !unshare(CLONE_NEWUSER));
-	write_to("/proc/self/uid_map", "0 12 1\n");
+	must_write("0 12 1\n", "/proc/self/uid_map");
 	l->uid = 0;
 	return pin_as_lodger(l);
 }
@@ -126,20 +112,19 @@ static int be_container(int peer, void *arg)
 {
 	struct lodger l = { .fd = dev_open(), .length = PAGE };
 
-	(void)arg;
 	may_lock(MIB);
 	if (!enter(peer))
 		return NO_NAMESPACES;
 	for (l.uid = 0; l.uid < IDS; l.uid++)
-		CHECK(in_child(pin_as_lodger, &l) == (l.uid < LIMIT ? 0 : EDQUOT));
-	CHECK(in_child(pin_deeper, &l) == EDQUOT);
+		CHECK(check_in_child(pin_as_lodger, &l) == (l.uid < LIMIT ? 0 : EDQUOT));
+	CHECK(check_in_child(pin_deeper, &l) == EDQUOT);
 	CHECK(info(l.fd).user_pins == LIMIT && info(l.fd).user_locked == LIMIT * PAGE);
 	say(peer);
 	hear(peer);
 	/* What one lets go another of them may have. */
 	close(l.fd);
 	l.fd = dev_open();
-	CHECK(in_child(pin_deeper, &l) == 0);
+	CHECK(check_in_child(pin_deeper, &l) == 0);
 	CHECK(info(l.fd).user_pins == 1);
 	return 0;
 }

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_users.c - see peerdma_test_users.h */
-#include <linux/capability.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
 #include "peerdma_test_users.h"
-
-/* ---- accounts ---- */
 
 long long taken(uid_t uid, const char *column)
 {
@@ -71,90 +62,25 @@ void lowered(const char *parameter, const char *value, void (*test)(void))
 	CHECK(module_set("peerdma", parameter, before));
 }
 
-/* ---- users and processes ---- */
+struct user {
+	uid_t uid;
+	uint32_t capabilities;
+	void (*function)(void);
+};
 
-void become(uid_t uid, uint32_t capabilities)
+static int be_user(void *arg)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { .effective = capabilities, .permitted = capabilities } };
+	const struct user *u = arg;
 
-	CHECK(!prctl(PR_SET_KEEPCAPS, 1) && !setresuid(uid, uid, uid));
-	CHECK(!syscall(SYS_capset, &header, data));
+	become(u->uid, u->capabilities);
+	u->function();
+	return 0;
 }
 
-void may_lock(size_t bytes)
+void as_user(uid_t uid, uint32_t capabilities, void (*function)(void))
 {
-	struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
+	struct user u = { uid, capabilities, function };
 
-	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit));
-}
-
-struct process begin(int (*function)(int peer, void *arg), void *arg)
-{
-	struct process p;
-	int ends[2];
-
-	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-	fflush(stdout);
-	p.pid = fork();
-	if (!p.pid) {
-		int result;
-
-		close(ends[0]);
-		failures = 0;
-		result = function(ends[1], arg);
-		fflush(stdout);
-		_exit(failures ? 99 : result);
-	}
-	CHECK(p.pid > 0);
-	close(ends[1]);
-	p.peer = ends[0];
-	return p;
-}
-
-void say(int peer)
-{
-	CHECK(write(peer, "", 1) == 1);
-}
-
-bool hear(int peer)
-{
-	char c;
-
-	return read(peer, &c, 1) == 1;
-}
-
-int finish(struct process *p)
-{
-	int status = 0;
-
-	close(p->peer);
-	CHECK(waitpid(p->pid, &status, 0) == p->pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-void pass(int peer, int fd)
-{
-	char c = 0, control[CMSG_SPACE(sizeof(fd))] = { 0 };
-	struct iovec iov = { &c, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
-	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-
-	h->cmsg_level = SOL_SOCKET;
-	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
-	CHECK(sendmsg(peer, &m, 0) == 1);
-}
-
-int receive(int peer)
-{
-	char c, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &c, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
-	int fd = -1;
-
-	CHECK(recvmsg(peer, &m, 0) == 1 && CMSG_FIRSTHDR(&m));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
+	CHECK(check_in_child(be_user, &u) == 0);
+	CHECK(nothing_left(uid));
 }

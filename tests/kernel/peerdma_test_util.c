@@ -1,31 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_util.c - see peerdma_test.h */
-#include <dirent.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "peerdma_test.h"
-
-int failures;
-
-void run(const char *name, void (*test)(void))
-{
-	int before = failures;
-
-	test();
-	printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
-	fflush(stdout);
-}
-
-void skip(const char *name, const char *why)
-{
-	printf("skip %s: %s\n", name, why);
-	fflush(stdout);
-}
 
 int dev_open(void)
 {
@@ -58,23 +33,22 @@ int unpin(int fd, uint32_t handle)
 	return ioctl(fd, PEERDMA_UNPIN, &args);
 }
 
-static void *unpin_thread(void *arg)
+static void unpin_it(void *arg)
 {
 	struct unpinner *u = arg;
 
 	u->error = unpin(u->fd, u->handle) ? errno : 0;
-	return NULL;
 }
 
 void unpin_begin(struct unpinner *u, int fd, uint32_t handle)
 {
 	*u = (struct unpinner){ .fd = fd, .handle = handle };
-	CHECK(!pthread_create(&u->thread, NULL, unpin_thread, u));
+	task_begin(&u->task, unpin_it, u);
 }
 
 int unpin_end(struct unpinner *u)
 {
-	pthread_join(u->thread, NULL);
+	task_end(&u->task);
 	return u->error;
 }
 
@@ -127,71 +101,6 @@ unsigned int times_mapped(unsigned int wanted)
 	return wanted > 7 && !access("/sys/kernel/debug/dma-api", F_OK) ? 7 : wanted;
 }
 
-void *host_memory(size_t length)
-{
-	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	for (size_t i = 0; i < length; i += PAGE)
-		p[i] = (char)(i / PAGE);
-	return p;
-}
-
-int in_child(int (*function)(void *arg), void *arg)
-{
-	int status = 0;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		int result;
-
-		failures = 0;
-		result = function(arg);
-		fflush(stdout);
-		_exit(failures ? 99 : result);
-	}
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static sigjmp_buf landing;
-
-static void land(int sig)
-{
-	siglongjmp(landing, sig);
-}
-
-static int signal_of(volatile char *addr, bool write, char value)
-{
-	struct sigaction action = { .sa_handler = land }, bus, segv;
-	int sig;
-
-	sigaction(SIGBUS, &action, &bus);
-	sigaction(SIGSEGV, &action, &segv);
-	sig = sigsetjmp(landing, 1);
-	if (!sig) {
-		if (write)
-			*addr = value;
-		else
-			(void)*addr;
-	}
-	sigaction(SIGBUS, &bus, NULL);
-	sigaction(SIGSEGV, &segv, NULL);
-	return sig;
-}
-
-int signal_of_read(const volatile void *addr)
-{
-	return signal_of((volatile char *)addr, false, 0);
-}
-
-int signal_of_write(volatile void *addr, char value)
-{
-	return signal_of(addr, true, value);
-}
-
 static char *debugfs_read(const char *name)
 {
 	static char text[4 << 20];
@@ -201,11 +110,8 @@ static char *debugfs_read(const char *name)
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/peerdma/%s", name);
 	f = fopen(path, "r");
-	if (!f) {
-		perror(path);
-		failures++;
+	if (!CHECK(f, "%s", path))
 		return NULL;
-	}
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	fclose(f);
@@ -263,87 +169,27 @@ bool debugfs_field(uint32_t handle, const char *column, char *value, size_t size
 	return line && field_of(names, line, column, value, size);
 }
 
+bool debugfs_is(uint32_t handle, const char *column, const char *value)
+{
+	char text[64];
+
+	return debugfs_field(handle, column, text, sizeof(text)) && !strcmp(text, value);
+}
+
 long long debugfs_stat(const char *name)
 {
-	char *text = debugfs_read("stats"), *at, *save;
-	size_t n = strlen(name);
+	long long n = line_number("/sys/kernel/debug/peerdma/stats", name);
 
-	for (at = text ? strtok_r(text, "\n", &save) : NULL; at; at = strtok_r(NULL, "\n", &save))
-		if (!strncmp(at, name, n) && at[n] == '\t')
-			return atoll(at + n);
-	CHECK(!"a line of that name in debugfs stats");
-	return -1;
+	CHECK(n >= 0, "no line \"%s\" in debugfs' stats", name);
+	return n;
 }
 
-static bool write_value(const char *path, const char *value)
+void check_none_left(void)
 {
-	ssize_t length = strlen(value);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done;
+	int fd = dev_open();
 
-	if (fd < 0)
-		return false;
-	done = write(fd, value, length) == length;
+	CHECK(live_pins(fd) == 0);
 	close(fd);
-	return done;
-}
-
-bool module_set(const char *module, const char *parameter, const char *value)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, parameter);
-	return write_value(path, value);
-}
-
-bool softgpu_chaos(const char *knob, const char *value)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/softgpu/chaos/%s", knob);
-	return write_value(path, value);
-}
-
-long file_number(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	long n = -1;
-
-	if (!f)
-		return -1;
-	if (fscanf(f, "%li", &n) != 1)
-		n = -1;
-	fclose(f);
-	return n;
-}
-
-unsigned int find_cards(struct peerdma_map_args *cards, unsigned int room)
-{
-	unsigned int domain, bus, device, function, n = 0;
-	DIR *dir = opendir("/sys/bus/pci/devices");
-	struct dirent *entry;
-	char path[512];
-
-	if (!dir)
-		return 0;
-	while (n < room && (entry = readdir(dir))) {
-		if (sscanf(entry->d_name, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
-			continue;
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/vendor", entry->d_name);
-		if (file_number(path) != 0x1234)
-			continue;
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/device", entry->d_name);
-		if (file_number(path) != 0x11e8)
-			continue;
-		cards[n].domain = domain;
-		cards[n].bus = bus;
-		cards[n++].devfn = device << 3 | function;
-	}
-	closedir(dir);
-	return n;
-}
-
-bool find_card(struct peerdma_map_args *map)
-{
-	return find_cards(map, 1);
+	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
+	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
 }

@@ -8,8 +8,6 @@
  *	peerdma_uapi_test removal		the card is removed: no other module may use it
  *	peerdma_uapi_test coherent		memory of a coherent GPU: nvidia.ko has coherent=1
  */
-#include <unistd.h>
-
 #include "peerdma_test_gpu.h"
 
 /* What depends on whose memory it is; false: that provider is not there. */
@@ -40,17 +38,12 @@ static void rest(void)
 
 int main(int argc, char **argv)
 {
-	int fd;
-
 	if (argc == 5 && !strcmp(argv[1], "--child"))
 		return gpu_child(argv[2], atoi(argv[3]), atoi(argv[4]));
 	if (argc == 4 && !strcmp(argv[1], "--unpin"))
 		return unpin(atoi(argv[2]), (uint32_t)atoi(argv[3])) ? errno : 0;
-	fd = dev_open();
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	CHECK(live_pins(fd) == 0);
-	close(fd);
+	check_none_left();
 	if (argc == 1)
 		rest();
 	if (argc == 2 && !strcmp(argv[1], "removal"))
@@ -61,11 +54,6 @@ int main(int argc, char **argv)
 		for (int i = 1; i < argc; i++)
 			CHECK(body(argv[i]));
 
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
-	CHECK(debugfs_stat("pins") == debugfs_stat("unpins"));
-	CHECK(debugfs_stat("maps") == debugfs_stat("unmaps"));
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	check_none_left();
+	return check_end("/dev/peerdma");
 }

@@ -1,100 +1,110 @@
 // SPDX-License-Identifier: MIT
-#include <stdarg.h>
-#include <sys/wait.h>
-#include <time.h>
+/* sgraw.c - see sgraw.h */
 #include "sgraw.h"
 
-int checks, failures;
-
-bool check_at(int line, bool ok, const char *what, const char *fmt, ...)
+uint32_t sg_ctx_visible(int fd)
 {
-	va_list ap;
+	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
 
-	__atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);
-	if (ok)
-		return true;
-	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
-	printf("not ok: line %d: %s: ", line, what);
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	printf("\n");
-	fflush(stdout);
-	return false;
+	MUST(!SG_CALL(fd, SOFTGPU_CTX_CREATE, &c));
+	return c.ctx;
 }
 
-int test_end(const char *name)
+uint64_t sg_need_alloc(int fd, uint32_t ctx, uint64_t length)
 {
-	printf("%s: %d checks, %d failures\n", name, checks, failures);
-	return failures ? 1 : 0;
+	uint64_t va;
+
+	MUST(!sg_alloc(fd, ctx, length, &va));
+	return va;
 }
 
-int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return errno;
-	err = write(fd, text, strlen(text)) < 0 ? errno : 0;
-	close(fd);
-	return err;
-}
-
-bool in_child(void (*fn)(void *arg), void *arg)
-{
-	int status, result[2];
-	int counts[2] = { 0, 1 };
-	pid_t pid;
-
-	fflush(stdout);
-	NEED(!pipe(result));
-	pid = fork();
-	NEED(pid >= 0);
-	if (!pid) {
-		checks = 0;
-		failures = 0;
-		fn(arg);
-		fflush(stdout);
-		counts[0] = checks;
-		counts[1] = failures;
-		_exit(write(result[1], counts, sizeof(counts)) != sizeof(counts));
-	}
-	close(result[1]);
-	/* It may end without a word: then `counts` stays one failure. */
-	if (read(result[0], counts, sizeof(counts)) != sizeof(counts))
-		counts[1] = 0;
-	close(result[0]);
-	NEED(waitpid(pid, &status, 0) == pid);
-	checks += counts[0];
-	failures += counts[1];
-	return WIFEXITED(status) && !WEXITSTATUS(status);
-}
-
-struct idle idle_now(int fd)
+struct softgpu_info sg_need_info(int fd)
 {
 	struct softgpu_info info;
 
-	NEED(!sg_info(fd, &info));
+	MUST(!sg_info(fd, &info));
+	return info;
+}
+
+/* ---- whether all has been given back ---- */
+
+struct idle idle_now(int fd)
+{
+	struct softgpu_info info = sg_need_info(fd);
+
 	return (struct idle){ .vram_free = info.vram_free, .bar1_used = info.bar1_used };
+}
+
+static bool is_idle(int fd, const struct idle *idle)
+{
+	struct softgpu_info info = sg_need_info(fd);
+
+	return !info.pins && info.vram_free == idle->vram_free && info.bar1_used == idle->bar1_used;
 }
 
 void check_idle(int fd, const struct idle *idle, const char *after)
 {
-	const struct timespec nap = { .tv_nsec = 20000000 };
 	struct softgpu_info info;
-	int tries;
 
 	/* The last of a killed process may be cleared away by another thread. */
-	for (tries = 0; tries < 3000; tries++) {
-		NEED(!sg_info(fd, &info));
-		if (!info.pins && info.vram_free == idle->vram_free &&
-		    info.bar1_used == idle->bar1_used)
-			break;
-		nanosleep(&nap, NULL);
+	if (UNTIL(is_idle(fd, idle)))
+		return;
+	info = sg_need_info(fd);
+	CHECK(!info.pins, "%s: %u pins are left", after, info.pins);
+	CHECK(info.vram_free == idle->vram_free, "%s: %lld bytes of VRAM are lost", after,
+	      (long long)(idle->vram_free - info.vram_free));
+	CHECK(info.bar1_used == idle->bar1_used, "%s: %lld bytes of BAR1 are lost", after,
+	      (long long)(info.bar1_used - idle->bar1_used));
+}
+
+/* ---- processes and cases ---- */
+
+struct call {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static int call(void *arg)
+{
+	const struct call *c = arg;
+
+	c->fn(c->arg);
+	return 0;
+}
+
+bool in_child(void (*fn)(void *arg), void *arg)
+{
+	struct call c = { fn, arg };
+
+	return check_in_child(call, &c) == 0;
+}
+
+static void run_case(void *arg)
+{
+	const struct gpu_case *c = arg;
+	struct gpu g = gpu_up(0);
+
+	c->run(&g);
+	if (c->end)
+		c->end();
+	close(g.fd);
+}
+
+void run_cases(const struct gpu_case *c, const char *only)
+{
+	int info_fd = sg_open(0);
+	struct idle idle = idle_now(info_fd);
+
+	for (; c->name; c++) {
+		unsigned long before = check_counts.failures;
+
+		if (only && !strstr(c->name, only))
+			continue;
+		CHECK(in_child(run_case, (void *)c), "%s: did not end well", c->name);
+		if (c->end)
+			c->end();
+		check_idle(info_fd, &idle, c->name);
+		printf("%s: %s\n", check_counts.failures == before ? "ok" : "NOT OK", c->name);
 	}
-	check_at(__LINE__, !info.pins, after, "%u pins are left", info.pins);
-	check_at(__LINE__, info.vram_free == idle->vram_free, after, "%lld bytes of VRAM are lost",
-		 (long long)(idle->vram_free - info.vram_free));
-	check_at(__LINE__, info.bar1_used == idle->bar1_used, after, "%lld bytes of BAR1 are lost",
-		 (long long)(info.bar1_used - idle->bar1_used));
+	close(info_fd);
 }

@@ -1,56 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sgraw.h - /dev/softgpuN by its raw calls, for tests that ask the driver and
- * nobody else; and how a test says what it found.
+ * sgraw.h - /dev/softgpuN by its raw calls, for tests that ask the driver alone.
  */
 #ifndef SGRAW_H
 #define SGRAW_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "softgpu_uapi.h"
+#include "vmtest.h"
 
-#define EXIT_SKIP	77
 #define PAGE64		SOFTGPU_PAGE_SIZE
-#define PAGE		((unsigned long)getpagesize())	/* the system's */
 #define WINDOW_LEN	(64ULL << 30)
-
-/* ---- results ---- */
-
-extern int checks, failures;
-
-/* Counts a check; says so when it fails.  Gives the condition's value. */
-bool check_at(int line, bool ok, const char *what, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-#define CHECK(cond, ...)	check_at(__LINE__, cond, #cond, __VA_ARGS__)
-
-/* A call's result against what it must be: 0, or an errno (the kernel's own calls: negative). */
-#define EXPECT(call, want) do {							\
-	int got_ = (call);							\
-	check_at(__LINE__, got_ == (want), #call, "gives %d, not %d", got_, want);	\
-} while (0)
-
-/* What a test cannot go on without. */
-#define NEED(cond) do {								\
-	if (!(cond)) {								\
-		printf("not ok: line %d: %s: %s\n", __LINE__, #cond, strerror(errno));	\
-		exit(1);							\
-	}									\
-} while (0)
-
-/* The last line, and the exit code. */
-int test_end(const char *name);
-
-/* Into a file that is there, of debugfs or of a module's parameters: 0 or an errno. */
-int write_text(const char *path, const char *text);
 
 /* ---- calls: 0 or an errno ---- */
 
@@ -144,6 +103,29 @@ static inline int sg_info(int fd, struct softgpu_info *info)
 
 #define PTR(p)	((uint64_t)(uintptr_t)(p))
 
+static inline int sg_free_visible(int fd, uint64_t va)
+{
+	struct softgpu_va a = { .flags = SOFTGPU_FREE_VISIBLE, .va = va };
+
+	return SG_CALL(fd, SOFTGPU_MEM_FREE, &a);
+}
+
+static inline int sg_dmabuf(int fd, uint64_t va, uint64_t length, int *dmabuf)
+{
+	struct softgpu_dmabuf a = { .va = va, .length = length, .fd = -1 };
+	int err = SG_CALL(fd, SOFTGPU_DMABUF, &a);
+
+	*dmabuf = a.fd;
+	return err;
+}
+
+/* ---- what must work ---- */
+
+/* A context of HSA's: the CPU sees its memory. */
+uint32_t sg_ctx_visible(int fd);
+uint64_t sg_need_alloc(int fd, uint32_t ctx, uint64_t length);
+struct softgpu_info sg_need_info(int fd);
+
 /* ---- a GPU ready for use, and whether all has been given back ---- */
 
 struct gpu {
@@ -157,22 +139,41 @@ static inline struct gpu gpu_up(int index)
 	struct gpu g;
 
 	g.fd = sg_open(index);
-	NEED(g.fd >= 0);
+	MUST(g.fd >= 0);
 	g.window = PTR(sg_window(g.fd));
-	NEED(g.window);
+	MUST(g.window);
 	g.ctx = sg_ctx(g.fd);
-	NEED(g.ctx);
+	MUST(g.ctx);
 	return g;
 }
 
-/* Runs fn in a process of its own; failures count here.  False if a signal ended it. */
+static inline uint64_t need_alloc(struct gpu *g, uint64_t length)
+{
+	return sg_need_alloc(g->fd, g->ctx, length);
+}
+
+/* Runs fn in a process of its own; checks count here.  False: it did not end well. */
 bool in_child(void (*fn)(void *arg), void *arg);
 
-/* What a GPU has when nobody uses it; waits a while for that, and complains if it does not come. */
+/* What a GPU has that is not in use; waits a while for that, and complains if it does not come. */
 struct idle {
 	uint64_t vram_free, bar1_used;
 };
 struct idle idle_now(int fd);
 void check_idle(int fd, const struct idle *idle, const char *after);
+
+/* A case runs in a process of its own, with a context on GPU 0; all must be given back at its end. */
+struct gpu_case {
+	const char *name;
+	void (*run)(struct gpu *g);
+	void (*end)(void);	/* NULL, or what is left to do in both processes */
+};
+/* Those whose names contain the text, or all; the last has no name. */
+void run_cases(const struct gpu_case *cases, const char *only);
+
+/* Of softgpu_uapi_test: softgpu_abuse.c, softgpu_deaths.c, softgpu_charged.c. */
+extern const struct gpu_case abuse_cases[], death_cases[], charged_cases[];
+/* What that program does when one of the cases has exec'ed it. */
+int after_exec(int fd);
 
 #endif

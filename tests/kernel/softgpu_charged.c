@@ -1,54 +1,24 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_charged.c - a process whose cgroup is at its limit on memory. */
 #include <linux/dma-buf.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include "softgpu_uapi_test.h"
+#include "sgraw.h"
 
-#define CGROUPS		"/sys/fs/cgroup"
-#define GROUP		CGROUPS "/softgpu_charged"
-#define KIND		"/sys/module/softgpu/parameters/dmabuf_kind"
-#define MIB		(1UL << 20)
 #define LIMIT		(48 * MIB)
-
-/* False: this kernel has no cgroups. */
-static bool group_make(void)
-{
-	char limit[32];
-
-	if (access(CGROUPS "/cgroup.controllers", F_OK) && mount("none", CGROUPS, "cgroup2", 0, NULL))
-		return false;
-	NEED(!write_text(CGROUPS "/cgroup.subtree_control", "+memory"));
-	NEED(!mkdir(GROUP, 0755));
-	snprintf(limit, sizeof(limit), "%lu", LIMIT);
-	NEED(!write_text(GROUP "/memory.max", limit));
-	return true;
-}
 
 static void in_group(void (*fn)(void *arg))
 {
-	if (!group_make()) {
+	if (!cgroup_make(LIMIT)) {
 		printf("skip: no cgroups\n");
 		return;
 	}
 	CHECK(in_child(fn, NULL), "the process did not end well");
-	NEED(!rmdir(GROUP));
+	cgroup_remove();
 }
 
 /* How often the cgroup was at its limit. */
 static long times_at_limit(void)
 {
-	FILE *f = fopen(GROUP "/memory.events", "re");
-	char name[32];
-	long n, times = -1;
-
-	NEED(f);
-	while (fscanf(f, "%31s %ld", name, &n) == 2)
-		if (!strcmp(name, "max"))
-			times = n;
-	fclose(f);
-	return times;
+	return line_number(CGROUP "/memory.events", "max");
 }
 
 /* Memory that the kernel can reclaim at once, as a page cache is: more than the limit. */
@@ -56,20 +26,19 @@ static void fill(char *memory)
 {
 	for (size_t at = 0; at < 2 * LIMIT; at += MIB) {
 		memset(memory + at, 1, MIB);
-		NEED(!madvise(memory + at, MIB, MADV_FREE));
+		MUST(!madvise(memory + at, MIB, MADV_FREE));
 	}
 }
 
 static void makes_much(void *arg)
 {
-	char *memory = mmap(NULL, 2 * LIMIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = anonymous(2 * LIMIT);
 	struct softgpu_event_create event = { 0 };
 	int failed = 0;
 	struct gpu g;
 	long before;
 
-	(void)arg;
-	NEED(memory != MAP_FAILED && !write_text(GROUP "/cgroup.procs", "0"));
+	cgroup_enter();
 	fill(memory);
 	before = times_at_limit();
 	g = gpu_up(0);
@@ -87,7 +56,6 @@ static void makes_much(void *arg)
 
 static void at_the_limit(struct gpu *g)
 {
-	(void)g;
 	in_group(makes_much);
 }
 
@@ -95,13 +63,10 @@ static void at_the_limit(struct gpu *g)
 static int move_one(const struct gpu *g, uint64_t length)
 {
 	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ };
-	struct softgpu_dmabuf d = { .length = length };
-	uint64_t va;
+	int fd;
 
-	NEED(!sg_alloc(g->fd, g->ctx, length, &va));
-	d.va = va;
-	NEED(!SG_CALL(g->fd, SOFTGPU_DMABUF, &d));
-	return ioctl(d.fd, DMA_BUF_IOCTL_SYNC, &sync) ? errno : 0;
+	MUST(!sg_dmabuf(g->fd, sg_need_alloc(g->fd, g->ctx, length), length, &fd));
+	return ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync) ? errno : 0;
 }
 
 static void moves_much(void *arg)
@@ -110,8 +75,7 @@ static void moves_much(void *arg)
 	struct gpu g;
 	int err;
 
-	(void)arg;
-	NEED(!write_text(GROUP "/cgroup.procs", "0"));
+	cgroup_enter();
 	g = gpu_up(0);
 	while (moved < 2 * LIMIT) {
 		err = move_one(&g, 2 * MIB);
@@ -122,24 +86,17 @@ static void moves_much(void *arg)
 	CHECK(moved >= LIMIT / 2 && moved < LIMIT && err == ENOMEM, "%lu bytes, errno %d", moved, err);
 }
 
-static bool on_pci(int fd)
-{
-	struct softgpu_info info;
-
-	return !sg_info(fd, &info) && info.on_pci;
-}
-
 static void moved_memory(struct gpu *g)
 {
-	if (!on_pci(g->fd))
+	if (!sg_need_info(g->fd).on_pci)
 		return;
-	NEED(!write_text(KIND, "2"));
+	MUST(module_set("softgpu", "dmabuf_kind", "2"));
 	in_group(moves_much);
-	NEED(!write_text(KIND, "0"));
+	MUST(module_set("softgpu", "dmabuf_kind", "0"));
 }
 
-const struct test_case charged_cases[] = {
+const struct gpu_case charged_cases[] = {
 	{ "calls in a cgroup at its limit", at_the_limit },
 	{ "dma-bufs that are moved to system memory are charged", moved_memory },
-	{ NULL, NULL }
+	{ }
 };

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* softgpu_deaths.c - processes that are killed, and memory and files that go, while the GPU works for them. */
 #include <linux/userfaultfd.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include "patience.h"
-#include "softgpu_uapi_test.h"
+#include "sgraw.h"
 #include "unanswered.h"
 
 /* ---- in mid copy, in mid call ---- */
@@ -22,7 +15,7 @@ static void busy_child(void)
 	uint64_t va;
 	int i;
 
-	NEED(host && !sg_alloc(g.fd, g.ctx, n, &va));
+	MUST(host && !sg_alloc(g.fd, g.ctx, n, &va));
 	for (i = 0; ; i++) {
 		if (sg_copy(g.fd, g.ctx, va, PTR(host), n, 0) ||
 		    sg_copy(g.fd, g.ctx, PTR(host), va, n, 0))
@@ -35,31 +28,22 @@ static void busy_child(void)
 
 static void killed_in_mid_copy(struct gpu *g)
 {
-	struct softgpu_info before, after;
+	struct idle idle = idle_now(g->fd);
 	int round;
 
-	NEED(!sg_info(g->fd, &before));
 	for (round = 0; round < 10; round++) {
 		pid_t pid = fork();
 
-		NEED(pid >= 0);
+		MUST(pid >= 0);
 		if (!pid) {
 			busy_child();
 			_exit(0);
 		}
 		usleep(20000 + round * 15000);
 		kill(pid, SIGKILL);
-		NEED(waitpid(pid, NULL, 0) == pid);
+		MUST(waitpid(pid, NULL, 0) == pid);
 	}
-	/* Give the last reference time to go, wherever it is. */
-	for (round = 0; round < 3000; round++) {
-		NEED(!sg_info(g->fd, &after));
-		if (after.vram_free == before.vram_free)
-			break;
-		usleep(20000);
-	}
-	CHECK(after.vram_free == before.vram_free, "%llu bytes of VRAM lost",
-	      (unsigned long long)(before.vram_free - after.vram_free));
+	check_idle(g->fd, &idle, "processes were killed in the middle of copies");
 }
 
 /* Memory vanishes under a copy: its context is dead, the machine is not. */
@@ -70,11 +54,11 @@ static void unmapped_in_mid_copy(struct gpu *g)
 	int round;
 
 	for (round = 0; round < 5; round++) {
-		void *host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *host = anonymous(n);
 		uint32_t ctx = sg_ctx(g->fd);
 		int err;
 
-		NEED(host != MAP_FAILED && ctx && !sg_alloc(g->fd, ctx, n, &va));
+		MUST(ctx && !sg_alloc(g->fd, ctx, n, &va));
 		EXPECT(sg_copy(g->fd, ctx, PTR(host), va, n, 0), 0);
 		usleep(round * 2000);
 		munmap(host, n);
@@ -85,12 +69,11 @@ static void unmapped_in_mid_copy(struct gpu *g)
 }
 
 /* The file is closed while another thread is in a call on it. */
-static void *syncing(void *arg)
+static void syncing(void *arg)
 {
 	const struct gpu *g = arg;
 
 	sg_ctx_sync(g->fd, g->ctx);
-	return NULL;
 }
 
 static void closed_in_mid_call(struct gpu *g)
@@ -99,30 +82,29 @@ static void closed_in_mid_call(struct gpu *g)
 	char *host = malloc(n);
 	int round, i;
 
-	NEED(host);
+	MUST(host);
 	for (round = 0; round < 10; round++) {
 		struct gpu h = { .fd = sg_open(0) };
-		pthread_t thread;
+		struct task task;
 		uint64_t va;
 
 		h.ctx = sg_ctx(h.fd);
-		NEED(h.ctx && !sg_alloc(h.fd, h.ctx, n, &va));
+		MUST(h.ctx && !sg_alloc(h.fd, h.ctx, n, &va));
 		for (i = 0; i < 4; i++)
 			EXPECT(sg_copy(h.fd, h.ctx, va, PTR(host), n, 0), 0);
-		NEED(!pthread_create(&thread, NULL, syncing, &h));
+		task_begin(&task, syncing, &h);
 		close(h.fd);
-		pthread_join(thread, NULL);
+		task_end(&task);
 	}
-	(void)g;
 	free(host);
 }
 
-/* ---- who waits can be killed ---- */
+/* ---- a process that waits can be killed ---- */
 
 #define WATCHES		1000
 #define WATCH_MS	60000u
 #define GONE_IN_S	10
-#define NOBODY		65534
+#define USER		65534
 
 static struct stuck {
 	struct gpu g;
@@ -131,63 +113,42 @@ static struct stuck {
 	char host[4096] __attribute__((aligned(8)));
 } stuck;
 
-static void *in_ctx_sync(void *arg)
+static void in_ctx_sync(void *unused)
 {
 	sg_ctx_sync(stuck.g.fd, stuck.g.ctx);
-	return arg;
 }
 
-static void *in_stream_sync(void *arg)
-{
-	struct softgpu_stream a = { .ctx = stuck.g.ctx };
-
-	SG_CALL(stuck.g.fd, SOFTGPU_STREAM_SYNC, &a);
-	return arg;
-}
-
-static void *in_event_sync(void *arg)
-{
-	struct softgpu_event a = { .event = stuck.event };
-
-	SG_CALL(stuck.g.fd, SOFTGPU_EVENT_SYNC, &a);
-	return arg;
-}
-
-static void *in_copy(void *arg)
+static void in_copy(void *unused)
 {
 	sg_copy(stuck.g.fd, stuck.g.ctx, stuck.idle, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC);
-	return arg;
 }
 
-static void *in_free(void *arg)
+static void in_free(void *unused)
 {
 	sg_free(stuck.g.fd, stuck.idle);
-	return arg;
 }
 
-static void *in_unregister(void *arg)
-{
-	struct softgpu_va a = { .va = PTR(stuck.host) };
+/* A thread in an ioctl. */
+#define IN(name, nr, type, ...)							\
+	static void name(void *unused)						\
+	{									\
+		struct type a_ = { __VA_ARGS__ };				\
+										\
+		SG_CALL(stuck.g.fd, nr, &a_);					\
+	}
 
-	SG_CALL(stuck.g.fd, SOFTGPU_HOST_UNREGISTER, &a);
-	return arg;
-}
+IN(in_stream_sync, SOFTGPU_STREAM_SYNC, softgpu_stream, .ctx = stuck.g.ctx)
+IN(in_event_sync, SOFTGPU_EVENT_SYNC, softgpu_event, .event = stuck.event)
+IN(in_unregister, SOFTGPU_HOST_UNREGISTER, softgpu_va, .va = PTR(stuck.host))
+IN(in_host_func_next, SOFTGPU_HOST_FUNC_NEXT, softgpu_host_func, .ctx = stuck.g.ctx)
 
-static void *in_host_func_next(void *arg)
-{
-	struct softgpu_host_func a = { .ctx = stuck.g.ctx };
-
-	SG_CALL(stuck.g.fd, SOFTGPU_HOST_FUNC_NEXT, &a);
-	return arg;
-}
-
-static void *(*const waits[])(void *) = {
+static void (*const waits[])(void *) = {
 	in_ctx_sync, in_stream_sync, in_event_sync, in_copy, in_free, in_unregister, in_host_func_next,
 };
 #define NWAITS	(sizeof(waits) / sizeof(waits[0]))
 
 /* Hours of work, and a thread in each call that waits for it.  Never returns. */
-static void waits_for_hours(int ready)
+static int waits_for_hours(int ready, void *unused)
 {
 	struct softgpu_host_register reg = { .va = PTR(stuck.host), .length = sizeof(stuck.host),
 					     .kind = SOFTGPU_KIND_REGISTERED };
@@ -195,81 +156,62 @@ static void waits_for_hours(int ready)
 	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_event_create ec = { 0 };
 	struct softgpu_event record = { 0 };
-	pthread_t thread;
+	static struct task tasks[NWAITS];
 	size_t i;
 
-	NEED(!setgid(NOBODY) && !setuid(NOBODY));
+	MUST(!setgid(USER) && !setuid(USER));
 	stuck.g = gpu_up(0);
-	NEED(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.flag));
-	NEED(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.idle));
+	MUST(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.flag));
+	MUST(!sg_alloc(stuck.g.fd, stuck.g.ctx, PAGE64, &stuck.idle));
 	stuck.result = stuck.flag + 64;
 	reg.ctx = ec.ctx = stuck.g.ctx;
-	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_HOST_REGISTER, &reg));
-	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_CREATE, &ec));
+	MUST(!SG_CALL(stuck.g.fd, SOFTGPU_HOST_REGISTER, &reg));
+	MUST(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_CREATE, &ec));
 	stuck.event = ec.event;
 	for (i = 0; i < WATCHES; i++) {
 		struct softgpu_watch w = { .ctx = stuck.g.ctx, .va = stuck.flag, .result = stuck.result,
 					   .expected = 1, .timeout_ms = WATCH_MS };
 
-		NEED(!SG_CALL(stuck.g.fd, SOFTGPU_WATCH, &w));
+		MUST(!SG_CALL(stuck.g.fd, SOFTGPU_WATCH, &w));
 	}
-	/* And a stream that waits for ever: nobody writes that word. */
+	/* And a stream that waits for ever: that word is never written. */
 	stream.ctx = value.ctx = stuck.g.ctx;
-	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_STREAM_CREATE, &stream));
+	MUST(!SG_CALL(stuck.g.fd, SOFTGPU_STREAM_CREATE, &stream));
 	value.stream = stream.stream;
-	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_VALUE, &value));
+	MUST(!SG_CALL(stuck.g.fd, SOFTGPU_VALUE, &value));
 	record.ctx = stuck.g.ctx;
 	record.event = stuck.event;
-	NEED(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_RECORD, &record));
+	MUST(!SG_CALL(stuck.g.fd, SOFTGPU_EVENT_RECORD, &record));
 	for (i = 0; i < NWAITS; i++)
-		NEED(!pthread_create(&thread, NULL, waits[i], NULL));
+		task_begin(&tasks[i], waits[i], NULL);
 	usleep(500000);
-	NEED(write(ready, "x", 1) == 1);
+	say(ready);
 	for (;;)
 		pause();
 }
 
-/* False: it is still there after GONE_IN_S. */
-static bool is_gone(pid_t pid)
+/* Within GONE_IN_S. */
+static void kill_it(struct process *p)
 {
-	int i;
-
-	for (i = 0; i < GONE_IN_S * 100 * patience(); i++) {
-		pid_t got = waitpid(pid, NULL, WNOHANG);
-
-		NEED(got >= 0);
-		if (got == pid)
-			return true;
-		usleep(10000);
-	}
-	return false;
+	kill(p->pid, SIGKILL);
+	EXPECT(finish_within(p, GONE_IN_S), -SIGKILL);
 }
 
-/* Starts a child that runs fn(), and waits until it has written a byte. */
-static pid_t start(void (*fn)(int ready))
+/* Starts a child that runs the function, and waits until it says so. */
+static struct process start(int (*function)(int ready, void *unused))
 {
-	int ready[2];
-	char byte;
-	pid_t pid;
+	struct process p = begin(function, NULL);
 
-	NEED(!pipe(ready));
-	pid = fork();
-	NEED(pid >= 0);
-	if (!pid)
-		fn(ready[1]);
-	close(ready[1]);
-	NEED(read(ready[0], &byte, 1) == 1);
-	close(ready[0]);
-	return pid;
+	MUST(hear(p.peer));
+	return p;
 }
 
 static void killed_while_waiting(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid = start(waits_for_hours);
+	struct process p = start(waits_for_hours);
 
-	kill(pid, SIGKILL);
-	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed that waited for its work");
 }
 
@@ -279,63 +221,48 @@ static void killed_while_waiting(struct gpu *g)
 static bool waits_for_word;
 
 /*
- * A page that is not there until somebody answers for it, and nobody does: the copy's engine, or who looks at the
- * word, waits in its fault.
+ * A page that is not there until its userfaultfd answers, which it never does: the copy's engine, or the thread
+ * that looks at the word, waits in its fault.
  */
-static void waits_for_a_page(int socket)
+static int waits_for_a_page(int socket, void *unused)
 {
 	struct gpu g = gpu_up(0);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	struct softgpu_host_register host = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
 	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
-	char *page = mmap(NULL, PAGE64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	int fd;
+	char *page = absent_memory(PAGE64, &fd);
 	uint64_t va;
 
-	NEED(page != MAP_FAILED && fd >= 0 && !ioctl(fd, UFFDIO_API, &api));
-	reg.range.start = PTR(page);
-	reg.range.len = PAGE64;
-	NEED(!ioctl(fd, UFFDIO_REGISTER, &reg));
-	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	MUST(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
 	host.ctx = value.ctx = g.ctx;
 	host.va = value.va = PTR(page);
-	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &host));
+	MUST(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &host));
 	if (waits_for_word)
-		NEED(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
+		MUST(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
 	else
-		NEED(!sg_copy(g.fd, g.ctx, va, PTR(page), PAGE64, 0));
+		MUST(!sg_copy(g.fd, g.ctx, va, PTR(page), PAGE64, 0));
 	/* Once it is sent, the other side alone decides how long that takes. */
-	send_fd(socket, fd);
+	pass(socket, fd);
 	sg_ctx_sync(g.fd, g.ctx);
-	_exit(0);
+	return 0;
 }
 
 static void killed_in_fault(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
 	struct uffd_msg message;
-	int ends[2], uffd;
+	struct process p = begin(waits_for_a_page, NULL);
+	int uffd = receive(p.peer);
 	uint64_t va;
-	pid_t pid;
 
-	NEED(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-	pid = fork();
-	NEED(pid >= 0);
-	if (!pid)
-		waits_for_a_page(ends[1]);
-	uffd = receive_fd(ends[0]);
-	NEED(read(uffd, &message, sizeof(message)) == sizeof(message));
+	MUST(read(uffd, &message, sizeof(message)) == sizeof(message));
 	CHECK(message.event == UFFD_EVENT_PAGEFAULT, "%u", message.event);
-	kill(pid, SIGKILL);
-	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed whose copy waited for a page");
 	close(uffd);
-	close(ends[0]);
-	close(ends[1]);
 	/* The engine is as good as before. */
-	NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
-	for (pid = 0; pid < 10; pid++)
+	MUST(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+	for (int i = 0; i < 10; i++)
 		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
 }
 
@@ -358,8 +285,8 @@ static void killed_in_a_word(struct gpu *g)
 #define OPS		50
 #define OPS_IN_S	10
 
-/* Streams that wait for an event that is recorded often, behind a word that nobody writes.  Never returns. */
-static void queues_much(int ready)
+/* Streams that wait for an event that is recorded often, behind a word that is never written.  Never returns. */
+static int queues_much(int ready, void *unused)
 {
 	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
 	struct softgpu_value value = { .op = SOFTGPU_VALUE_EQ, .value = 1, .width = 8 };
@@ -369,24 +296,24 @@ static void queues_much(int ready)
 	uint64_t va;
 	int i;
 
-	NEED(!setgid(NOBODY) && !setuid(NOBODY));
+	MUST(!setgid(USER) && !setuid(USER));
 	g = gpu_up(0);
 	stream.ctx = ec.ctx = value.ctx = event.ctx = g.ctx;
-	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	MUST(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
 	value.va = va;
-	NEED(!SG_CALL(g.fd, SOFTGPU_EVENT_CREATE, &ec));
+	MUST(!SG_CALL(g.fd, SOFTGPU_EVENT_CREATE, &ec));
 	event.event = ec.event;
-	NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+	MUST(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
 	value.stream = event.stream = stream.stream;
-	NEED(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
+	MUST(!SG_CALL(g.fd, SOFTGPU_VALUE, &value));
 	for (i = 0; i < RECORDS; i++)
-		NEED(!SG_CALL(g.fd, SOFTGPU_EVENT_RECORD, &event));
+		MUST(!SG_CALL(g.fd, SOFTGPU_EVENT_RECORD, &event));
 	for (i = 0; i < MANY_STREAMS; i++) {
-		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+		MUST(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
 		event.stream = stream.stream;
-		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_WAIT, &event));
+		MUST(!SG_CALL(g.fd, SOFTGPU_STREAM_WAIT, &event));
 	}
-	NEED(write(ready, "x", 1) == 1);
+	say(ready);
 	for (;;)
 		pause();
 }
@@ -394,21 +321,20 @@ static void queues_much(int ready)
 static void beside_much(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid = start(queues_much);
+	struct process p = start(queues_much);
 	time_t begun;
 	uint64_t va;
 	int i;
 
 	begun = time(NULL);
 	for (i = 0; i < OPS && time(NULL) <= begun + OPS_IN_S; i++) {
-		NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+		MUST(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
 		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
 		EXPECT(sg_free(g->fd, va), 0);
 	}
 	CHECK(i == OPS, "another user's queue makes each operation take %ld ms", OPS_IN_S * 1000L / i);
 	begun = time(NULL);
-	kill(pid, SIGKILL);
-	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
+	kill_it(&p);
 	printf("# killed with much queued: gone after %ld s\n", (long)(time(NULL) - begun));
 	check_idle(g->fd, &idle, "a process was killed that had queued much");
 }
@@ -425,7 +351,7 @@ static struct {
  * A copy from and to a page that never comes in each of many streams, and a word there.  Returns
  * only if one of them ends.
  */
-static void uses_unanswered(int ready)
+static int uses_unanswered(int ready, void *unused)
 {
 	struct softgpu_host_register reg = { .length = PAGE64, .kind = SOFTGPU_KIND_REGISTERED };
 	struct softgpu_stream_create stream = { .flags = SOFTGPU_STREAM_NON_BLOCKING };
@@ -438,8 +364,8 @@ static void uses_unanswered(int ready)
 	uint64_t va;
 	int i;
 
-	NEED(!setgid(NOBODY) && !setuid(NOBODY));
-	NEED(!unanswered_begin(&page, PAGE64, unanswered->reads));
+	MUST(!setgid(USER) && !setuid(USER));
+	MUST(!unanswered_begin(&page, PAGE64, unanswered->reads));
 	unanswered->server = page.server;
 	/* FUSE answers root's engines at once, but all wait for a page that is being read. */
 	if (!fork()) {
@@ -449,25 +375,25 @@ static void uses_unanswered(int ready)
 	while (!*unanswered->reads)
 		usleep(1000);
 	g = gpu_up(0);
-	NEED(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
+	MUST(!sg_alloc(g.fd, g.ctx, PAGE64, &va));
 	reg.ctx = stream.ctx = value.ctx = copy.ctx = g.ctx;
 	reg.va = value.va = PTR(page.memory);
-	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &reg));
+	MUST(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &reg));
 	for (i = 0; i < UNANSWERED_STREAMS; i++) {
-		NEED(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
+		MUST(!SG_CALL(g.fd, SOFTGPU_STREAM_CREATE, &stream));
 		value.stream = copy.stream = streams[i] = stream.stream;
 		copy.src = i % 2 ? va : PTR(page.memory);
 		copy.dst = i % 2 ? PTR(page.memory) : va;
-		NEED(!(i % 4 == 3 ? SG_CALL(g.fd, SOFTGPU_VALUE, &value) : SG_CALL(g.fd, SOFTGPU_COPY, &copy)));
+		MUST(!(i % 4 == 3 ? SG_CALL(g.fd, SOFTGPU_VALUE, &value) : SG_CALL(g.fd, SOFTGPU_COPY, &copy)));
 	}
-	NEED(write(ready, "x", 1) == 1);
+	say(ready);
 	query.ctx = g.ctx;
 	for (i = 0; query.stream = streams[i], SG_CALL(g.fd, SOFTGPU_STREAM_QUERY, &query) == EAGAIN; i = (i + 1) % UNANSWERED_STREAMS)
 		usleep(1000);
-	_exit(0);
+	return 0;
 }
 
-/* Copies both ways, and a wait for a word: what needs engines, and who looks at words. */
+/* Copies both ways, and a wait for a word: work for the engines, and for the thread that looks at words. */
 static void copies_go_on(struct gpu *g)
 {
 	struct softgpu_host_register reg = { .ctx = g->ctx, .va = PTR(stuck.host), .length = sizeof(stuck.host),
@@ -477,7 +403,7 @@ static void copies_go_on(struct gpu *g)
 	uint64_t va;
 	int i;
 
-	NEED(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
+	MUST(!sg_alloc(g->fd, g->ctx, PAGE64, &va));
 	for (i = 0; i < 10; i++) {
 		EXPECT(sg_copy(g->fd, g->ctx, va, PTR(stuck.host), sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
 		EXPECT(sg_copy(g->fd, g->ctx, PTR(stuck.host), va, sizeof(stuck.host), SOFTGPU_OP_SYNC), 0);
@@ -493,24 +419,21 @@ static void copies_go_on(struct gpu *g)
 static void beside_unanswered(struct gpu *g)
 {
 	struct idle idle = idle_now(g->fd);
-	pid_t pid;
+	struct process p;
 
-	unanswered = mmap(NULL, sizeof(*unanswered), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	NEED(unanswered != MAP_FAILED);
+	unanswered = shared_memory(sizeof(*unanswered));
 	unanswered->reads = unanswered_counter();
-	NEED(unanswered->reads);
-	pid = start(uses_unanswered);
+	p = start(uses_unanswered);
 	copies_go_on(g);
-	CHECK(!waitpid(pid, NULL, WNOHANG), "the other user's copies have ended");
-	kill(pid, SIGKILL);
+	CHECK(is_alive(&p), "the other user's copies have ended");
 	/* Its server lives, so the page is still waited for; the process is not. */
-	CHECK(is_gone(pid), "still there %d s after SIGKILL", GONE_IN_S * patience());
+	kill_it(&p);
 	check_idle(g->fd, &idle, "a process was killed whose copies waited for a page");
 	copies_go_on(g);
-	NEED(unanswered->server > 0 && !kill(unanswered->server, SIGKILL));
+	MUST(unanswered->server > 0 && !kill(unanswered->server, SIGKILL));
 }
 
-const struct test_case death_cases[] = {
+const struct gpu_case death_cases[] = {
 	{ "kill -9 in the middle of copies", killed_in_mid_copy },
 	{ "kill -9 in every call that waits", killed_while_waiting },
 	{ "kill -9 while a copy waits for a page", killed_in_a_copy },
@@ -519,5 +442,5 @@ const struct test_case death_cases[] = {
 	{ "copies while another user's wait for a page that never comes", beside_unanswered },
 	{ "memory unmapped in the middle of a copy", unmapped_in_mid_copy },
 	{ "a file closed in the middle of a call", closed_in_mid_call },
-	{ NULL, NULL }
+	{ }
 };

@@ -6,53 +6,27 @@
  *
  *   softgpu_removal_test unbind|remove PCI-ADDRESS-OF-GPU-0
  */
-#include <pthread.h>
-#include <time.h>
-#include "nvp2p_test.h"
+#include "nvp2p_client.h"
 #include "sgraw.h"
-
-static int test_fd;
-
-static struct nvp2p_test_call t_call(struct nvp2p_test_call c)
-{
-	NEED(!ioctl(test_fd, NVP2P_TEST_CALL, &c));
-	return c;
-}
-#define T(...)	t_call((struct nvp2p_test_call){ __VA_ARGS__ })
-
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0) {
-		printf("not ok: %s: %s\n", path, strerror(errno));
-		exit(1);
-	}
-	close(fd);
-}
 
 static void take_away(const char *how, const char *address)
 {
-	char path[128];
-
-	if (!strcmp(how, "unbind")) {
-		write_file("/sys/bus/pci/drivers/softgpu/unbind", address);
-	} else {
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", address);
-		write_file(path, "1");
-	}
+	if (!strcmp(how, "unbind"))
+		must_write(address, "/sys/bus/pci/drivers/softgpu/unbind");
+	else
+		must_write("1", "/sys/bus/pci/devices/%s/remove", address);
 }
 
 static void bring_back(const char *how, const char *address)
 {
 	if (!strcmp(how, "unbind"))
-		write_file("/sys/bus/pci/drivers/softgpu/bind", address);
+		must_write(address, "/sys/bus/pci/drivers/softgpu/bind");
 	else
-		write_file("/sys/bus/pci/rescan", "1");
+		must_write("1", "/sys/bus/pci/rescan");
 }
 
 /* Copies until the GPU is no more. */
-static void *copier(void *arg)
+static void copier(void *arg)
 {
 	const struct gpu *g = arg;
 	static char host[1 << 20];
@@ -62,28 +36,22 @@ static void *copier(void *arg)
 	while (!err)
 		err = sg_copy(g->fd, g->ctx, va, PTR(host), sizeof(host), SOFTGPU_OP_SYNC);
 	CHECK(err == ENODEV || err == EIO || err == ENOENT || err == EFAULT, "%d", err);
-	return NULL;
 }
 
 /* Exports until the GPU is no more, as AMD's driver does: memory that could be moved. */
-static void *exporter(void *arg)
+static void exporter(void *arg)
 {
 	const struct gpu *g = arg;
 	struct softgpu_ctx_create c = { .flags = SOFTGPU_CTX_VISIBLE };
-	struct softgpu_dmabuf d = { .length = PAGE64 };
 	uint64_t va;
-	int err = SG_CALL(g->fd, SOFTGPU_CTX_CREATE, &c);
+	int fd, err = SG_CALL(g->fd, SOFTGPU_CTX_CREATE, &c) ?: sg_alloc(g->fd, c.ctx, PAGE64, &va);
 
-	if (!err)
-		err = sg_alloc(g->fd, c.ctx, PAGE64, &va);
 	while (!err) {
-		d.va = va;
-		err = SG_CALL(g->fd, SOFTGPU_DMABUF, &d);
+		err = sg_dmabuf(g->fd, va, PAGE64, &fd);
 		if (!err)
-			close(d.fd);
+			close(fd);
 	}
 	CHECK(err == ENODEV || err == EINVAL, "%d", err);
-	return NULL;
 }
 
 static void all_fails(int fd)
@@ -96,28 +64,19 @@ static void all_fails(int fd)
 	EXPECT(sg_free(fd, PAGE64), ENODEV);
 }
 
-static bool comes(const char *path)
-{
-	int tries;
-
-	for (tries = 0; tries < 6000 && access(path, F_OK); tries++)
-		usleep(10000);
-	return !access(path, F_OK);
-}
-
 /* One life of GPU 0; its file is still open when it has gone. */
 static struct gpu one_life(const char *how, const char *address, uint32_t bdf)
 {
 	struct gpu g = gpu_up(0), other = { .fd = sg_open(1) };
-	pthread_t threads[3];
+	struct task tasks[3];
 	struct softgpu_info info;
 	uint64_t va, elsewhere;
 	int i;
 
-	NEED(other.fd >= 0);
+	MUST(other.fd >= 0);
 	other.ctx = sg_ctx(other.fd);
-	NEED(other.ctx && !sg_alloc(other.fd, other.ctx, PAGE64, &elsewhere));
-	NEED(!sg_alloc(g.fd, g.ctx, 8 * PAGE64, &va));
+	MUST(other.ctx && !sg_alloc(other.fd, other.ctx, PAGE64, &elsewhere));
+	MUST(!sg_alloc(g.fd, g.ctx, 8 * PAGE64, &va));
 	for (i = 0; i < 4; i++) {
 		EXPECT(T(.op = T_GET, .slot = i, .va = va, .length = (i + 1) * PAGE64).ret, 0);
 		if (bdf)
@@ -128,14 +87,14 @@ static struct gpu one_life(const char *how, const char *address, uint32_t bdf)
 		EXPECT(T(.op = T_DMA_MAP, .slot = 5, .bdf = bdf).ret, 0);
 	EXPECT(T(.op = T_GET, .slot = 6, .va = elsewhere, .length = PAGE64).ret, 0);
 	for (i = 0; i < 2; i++)
-		NEED(!pthread_create(&threads[i], NULL, copier, &g));
-	NEED(!pthread_create(&threads[2], NULL, exporter, &g));
+		task_begin(&tasks[i], copier, &g);
+	task_begin(&tasks[2], exporter, &g);
 	usleep(50000);
 
 	take_away(how, address);
 
 	for (i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
+		task_end(&tasks[i]);
 	for (i = 0; i < 4; i++)
 		EXPECT(T(.op = T_STATE, .slot = i).callbacks_done, 1);
 	all_fails(g.fd);
@@ -165,13 +124,13 @@ static void lives(void *arg)
 
 		/* The old index is taken while the old file is open: it is another GPU. */
 		bring_back(argv[1], argv[2]);
-		CHECK(comes("/dev/softgpu2"), "it did not come back");
+		CHECK(UNTIL(!access("/dev/softgpu2", F_OK)), "it did not come back");
 		all_fails(stale.fd);
-		NEED(!munmap((void *)(uintptr_t)stale.window, WINDOW_LEN));
+		MUST(!munmap((void *)(uintptr_t)stale.window, WINDOW_LEN));
 		close(stale.fd);
 		take_away(argv[1], argv[2]);
 		bring_back(argv[1], argv[2]);
-		CHECK(comes("/dev/softgpu0"), "it did not come back with the old index");
+		CHECK(UNTIL(!access("/dev/softgpu0", F_OK)), "it did not come back with the old index");
 	}
 }
 
@@ -182,22 +141,18 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	test_fd = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
-	if (test_fd < 0 || access("/dev/softgpu1", F_OK)) {
-		printf("skip: two GPUs and nvp2p_test.ko are needed\n");
-		return EXIT_SKIP;
-	}
+	if (!t_open() || access("/dev/softgpu1", F_OK))
+		check_skip("two GPUs and nvp2p_test.ko are needed");
 	info_fd = sg_open(0);
-	NEED(info_fd >= 0 && !sg_info(info_fd, &before) && !before.pins);
+	MUST(info_fd >= 0 && !sg_info(info_fd, &before) && !before.pins);
 	close(info_fd);
 	CHECK(in_child(lives, argv), "the child did not end well");
 	info_fd = sg_open(0);
 	if (CHECK(info_fd >= 0, "no GPU 0 any more")) {
-		struct softgpu_info info;
+		struct softgpu_info info = sg_need_info(info_fd);
 
-		NEED(!sg_info(info_fd, &info));
 		CHECK(info.vram_free == info.vram_total && !info.pins && info.bar1_used == before.bar1_used,
 		      "not empty");
 	}
-	return test_end("softgpu_removal_test");
+	return check_end("softgpu_removal_test");
 }

@@ -8,16 +8,11 @@
  * Each has mappings whose memory is freed.  After each, the card gets other memory, and none
  * of its addresses may be one of those.
  */
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <time.h>
-
 #include "peerdma_client.h"
-#include "peerdma_importer.h"
+#include "importer.h"
 #include "peerdma_test_card.h"
 #include "peerdma_test_gpu.h"
 
-#define BOTH		(PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 #define SMALL		(4 * GPU_PAGE)
 /* Where it does not begin at a large page, the IOMMU's driver frees page tables with it. */
 #define LARGE		((2UL << 20) + GPU_PAGE)
@@ -75,16 +70,13 @@ static void map_by_driver(struct mapping *m)
 
 static void map_by_importer(struct mapping *m)
 {
-	struct importer_attach a = { .kind = IMPORTER_LAZY };
-	struct importer_map i = { .direction = 0 };
+	struct importer_map i;
 	struct peerdma_pin_args p;
 
 	WORKS(pin_va(m->file, m->va, m->length, PEERDMA_PIN_DEVICE, &p));
 	m->handle = p.handle;
-	m->importer = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	a.fd = m->dmabuf = export(m->file, p.handle, 0, m->length);
-	WORKS(ioctl(m->importer, IMPORTER_ATTACH, &a));
-	WORKS(ioctl(m->importer, IMPORTER_MAP, &i));
+	m->dmabuf = export(m->file, p.handle, 0, m->length);
+	m->importer = importer_up(m->dmabuf, IMPORTER_LAZY, &i);
 	m->dma = i.dma_addr;
 }
 
@@ -114,7 +106,7 @@ static void end(struct mapping *m)
 		WORKS(ioctl(m->file, CLIENT_UNPIN));
 		break;
 	default:
-		WORKS(ioctl(m->importer, IMPORTER_UNMAP));
+		WORKS(importer_unmap(m->importer));
 		close(m->importer);
 		close(m->dmabuf);
 		WORKS(unpin(m->file, m->handle));
@@ -161,33 +153,20 @@ static unsigned int reused(uint64_t length)
 /* A line of the kernel's log says that the IOMMU refused this address. */
 static bool refused_at(int log, uint64_t dma)
 {
-	char line[1024], address[32];
-	ssize_t n;
+	char address[32];
 
 	snprintf(address, sizeof(address), "fault addr %#llx ", (unsigned long long)dma);
-	for (int ms = 0; ms < 10000;) {
-		n = read(log, line, sizeof(line) - 1);
-		if (n <= 0) {
-			usleep(1000);
-			ms++;
-			continue;
-		}
-		line[n] = '\0';
-		if (strstr(line, address))
-			return true;
-	}
-	return false;
+	return UNTIL(log_records(log, address, ""));
 }
 
 /* The card goes on with the address: it must reach neither the new memory nor anything else. */
 static void access_faults(const struct mapping *m)
 {
 	static unsigned char back[SMALL];
-	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC), file = file_of(PROGRAM);
+	int log = log_open(), file = file_of(PROGRAM);
 	struct mapping other;
 	size_t reached = 0;
 
-	CHECK(log >= 0 && lseek(log, 0, SEEK_END) >= 0);
 	map(&other, PROGRAM, file, SMALL);
 	card_copy(source, m->dma, 4092);
 	CHECK(refused_at(log, m->dma));
@@ -261,16 +240,7 @@ static void importer(void)
 /* Free memory of the machine, in KiB, or what of it can be freed. */
 static long available(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
-	long kib = -1;
-
-	while (f && kib < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %ld", &kib) != 1)
-			kib = -1;
-	if (f)
-		fclose(f);
-	return kib;
+	return (long)line_number("/proc/meminfo", "MemAvailable");
 }
 
 /* The lowest of many addresses at once.  The kernel gives the highest that are free. */
@@ -312,7 +282,7 @@ static void revoke_and_end(unsigned int rounds, enum owner_kind owners)
 	int files[OWNERS] = { file_of(PROGRAM), file_of(DRIVER), file_of(IMPORTER) };
 	struct mapping m;
 
-	for (unsigned int i = 0; i < rounds && !failures; i++) {
+	for (unsigned int i = 0; i < rounds && !check_counts.failures; i++) {
 		map(&m, (enum owner_kind)(i % owners), files[i % owners], i / 2 % 2 ? SMALL : LARGE);
 		CHECK(!cu.MemFree(m.va));
 		end(&m);
@@ -364,29 +334,15 @@ static void flushes(void)
 
 /* ---- the device goes first ---- */
 
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 /* The owners' mappings outlive the device, but not its addresses: peerdma logs those that are lost. */
 static void removed(void)
 {
-	char name[32], path[256];
-
 	nrevoked = 0;
 	for (enum owner_kind owner = 0; owner < OWNERS; owner++)
 		revoke_one(owner, owner);
-	card_name(name, sizeof(name));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", name);
-	write_to(path, "1");
+	card_remove();
 	end_revoked();
-	write_to("/sys/bus/pci/rescan", "1");
-	if (card_needs_driver())
-		card_bind();
+	card_rescan();
 	CHECK(reused(SMALL) == 0);
 }
 
@@ -400,10 +356,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	rounds = argc > 1 ? (unsigned int)atoi(argv[1]) : 3000;
-	if (!card_open() || !card_behind_iommu() || !memory_open(&why)) {
-		printf("skip: a card behind an IOMMU and a GPU are needed %s\n", why);
-		return 77;
-	}
+	if (!card_open() || !card_behind_iommu() || !memory_open(&why))
+		check_skip("a card behind an IOMMU and a GPU are needed %s", why);
 	CHECK(module_set("peerdma", "export_timeout_ms", "10"));
 	memory = host_memory(PAGE);
 	memset(memory, 0x5a, PAGE);
@@ -420,6 +374,5 @@ int main(int argc, char **argv)
 	run("one flush for all mappings", flushes);
 	close(fd);
 	run("the device is removed first", removed);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("addresses of revoked memory");
 }

@@ -11,13 +11,7 @@
  * Without an IOMMU, or when it lets everything through, nothing can stop a card that user
  * space has given an address: there it is a driver that has promised to stop its card.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "nvp2p_test.h"
+#include "nvp2p_client.h"
 #include "peerdma_test_gpu.h"
 #include "stale_race.h"
 
@@ -77,7 +71,6 @@ static int cost(void *arg)
 	unsigned int each;
 	long long one, all;
 
-	(void)arg;
 	if (!gpu_open())
 		return 1;
 	each = times_mapped(MAPPINGS) / ncards;
@@ -127,31 +120,29 @@ static bool few(unsigned int i, unsigned int rounds)
 static int work(unsigned int i, unsigned int rounds, int gate)
 {
 	struct racer racer = { .card = &cards[i], .all = is_first(i), .amd = amd };
-	char path[32], byte;
+	char path[32];
 	int fpga = -1;
 
-	failures = 0;
 	if (driver) {
 		snprintf(path, sizeof(path), "/dev/fpga%u", i);
 		fpga = open(path, O_RDWR | O_CLOEXEC);
 		CHECK(fpga >= 0);
 	} else {
-		racer.client = open("/dev/" NVP2P_TEST_DEVICE, O_RDWR | O_CLOEXEC);
-		CHECK(amd || racer.client >= 0);
+		CHECK(amd || t_open());
 		load(&cards[i]);
 	}
 	/* Until VRAM is taken. */
-	CHECK(read(gate, &byte, 1) == 0);
+	CHECK(hear(gate));
 	if (!gpu_open())
 		return 1;
 	/* On a busy machine many a write has ended before the call returns: then more rounds. */
-	for (unsigned int round = i; !failures && (round < rounds || (few(i, rounds) && round < MORE * rounds)); round += ncards) {
+	for (unsigned int round = i; !check_counts.failures && (round < rounds || (few(i, rounds) && round < MORE * rounds)); round += ncards) {
 		if (driver)
 			driver_round(fpga, round, &results[i]);
 		else
 			race_round(&racer, round / ncards + i, &results[i]);
 	}
-	return failures != 0;
+	return 0;
 }
 
 /* All of it, but for some pieces. */
@@ -160,10 +151,8 @@ static void take_vram(unsigned int but)
 	static unsigned long long pieces[PIECES];
 	unsigned int n = 0;
 
-	if (!gpu_open()) {
-		failures++;
+	if (!CHECK(gpu_open()))
 		return;
-	}
 	while (n < PIECES && !cu.MemAlloc(&pieces[n], GPU_PAGE))
 		n++;
 	CHECK(n > but && n < PIECES);
@@ -172,27 +161,24 @@ static void take_vram(unsigned int but)
 		CHECK(!cu.MemFree(pieces[but]));
 }
 
+static int run_card(int gate, void *arg)
+{
+	const unsigned int *args = arg;		/* which, and the rounds */
+
+	return work(args[0], args[1], gate);
+}
+
 static void race(unsigned int rounds)
 {
-	pid_t pids[CARDS];
-	int gate[2], status;
+	struct process cards_of[CARDS];
 
-	CHECK(!pipe(gate));
-	fflush(stdout);
-	for (unsigned int i = 0; i < ncards; i++) {
-		pids[i] = fork();
-		if (!pids[i]) {
-			close(gate[1]);
-			status = work(i, rounds, gate[0]);
-			fflush(stdout);
-			_exit(status);
-		}
-	}
-	take_vram(ncards);
-	close(gate[0]);
-	close(gate[1]);
 	for (unsigned int i = 0; i < ncards; i++)
-		CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
+		cards_of[i] = begin(run_card, (unsigned int[]){ i, rounds });
+	take_vram(ncards);
+	for (unsigned int i = 0; i < ncards; i++)
+		say(cards_of[i].peer);
+	for (unsigned int i = 0; i < ncards; i++)
+		CHECK(finish(&cards_of[i]) == 0);
 }
 
 static void report(unsigned int rounds)
@@ -243,10 +229,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	amd = argc > 2 && !strcmp(argv[2], "amd");
-	results = mmap(NULL, CARDS * sizeof(*results), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	results = shared_memory(CARDS * sizeof(*results));
 	driver = !access("/dev/fpga0", F_OK);
 	ncards = driver ? with_driver() : cards_open(cards, CARDS);
-	if (!ncards || results == MAP_FAILED) {
+	if (!ncards) {
 		printf("skip: no DMA card (PCI 1234:11e8)\n");
 		return 77;
 	}
@@ -256,10 +242,9 @@ int main(int argc, char **argv)
 	}
 	if (!driver) {
 		CHECK(module_set("peerdma", "export_timeout_ms", STRING(LATE_MS)));
-		CHECK(in_child(cost, NULL) == 0);
+		CHECK(check_in_child(cost, NULL) == 0);
 	}
 	race(rounds);
 	report(rounds);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("a write under way when its mapping ends");
 }

@@ -6,8 +6,8 @@
 #include "peerdma_test_card.h"
 
 /* How the card loses its address. */
-enum end { FREED, UNPINNED, UNMAPPED, CLOSED, CONTEXT, UNPINNED_PERSISTENT, CLIENT_LEAVES, IMPORTER_TOLD,
-	IMPORTER_LATE, ENDS };
+enum end { FREED, UNPINNED, UNMAPPED, CLOSED, CONTEXT, UNPINNED_PERSISTENT, CLIENT_LEAVES,
+	CLIENT_PUT, CLIENT_UNMAPPED, IMPORTER_TOLD, IMPORTER_LATE, ENDS };
 /* How long importers have. */
 #define LATE_MS 10
 extern const char *const end_names[ENDS];
@@ -24,7 +24,6 @@ struct racer {
 	const struct dma_card *card;
 	bool all;		/* this one is for the ends that only one card can have at a time, too */
 	bool amd;		/* it is AMD's memory, by HIP */
-	int client;		/* for these, nvp2p_test.ko */
 };
 
 /* Per cent of a transfer, round by round: all of it, and most often the end. */

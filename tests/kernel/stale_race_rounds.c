@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* stale_race_rounds.c - see stale_race.h */
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "fpga_ioctl.h"
-#include "nvp2p_test.h"
-#include "peerdma_importer.h"
+#include "importer.h"
+#include "nvp2p_client.h"
 #include "peerdma_test_gpu.h"
 #include "stale_race.h"
 
@@ -15,7 +11,8 @@
 
 const char *const end_names[ENDS] = {
 	"memory freed", "unpinned", "unmapped", "closed", "context destroyed", "a persistent pin unpinned",
-	"memory freed, and a client of nvidia_p2p leaves its mapping",
+	"memory freed, and a client of nvidia_p2p leaves its mapping", "put, and the client leaves its mapping",
+	"unmapped by the client",
 	"memory freed, and an importer of its dma-buf told",
 	"memory freed, and an importer of its dma-buf late",
 };
@@ -71,32 +68,33 @@ struct target {
 
 static uint64_t import(struct target *t)
 {
-	struct importer_attach a = { .kind = t->end == IMPORTER_LATE ? IMPORTER_LAZY : IMPORTER_DYNAMIC };
-	struct importer_map m = { .direction = 0 };
+	struct importer_map m;
 
-	t->importer = open("/dev/peerdma_importer", O_RDWR | O_CLOEXEC);
-	a.fd = t->dmabuf = export(t->file, t->handle, 0, LENGTH);
-	WORKS(ioctl(t->importer, IMPORTER_ATTACH, &a));
-	WORKS(ioctl(t->importer, IMPORTER_MAP, &m));
+	t->dmabuf = export(t->file, t->handle, 0, LENGTH);
+	t->importer = importer_up(t->dmabuf, t->end == IMPORTER_LATE ? IMPORTER_LAZY : IMPORTER_DYNAMIC, &m);
 	return m.dma_addr;
 }
 
-/* Of nvp2p_test.ko, which never unmaps by itself. */
-static int client_call(const struct racer *racer, struct nvp2p_test_call c)
+static bool by_client(enum end end)
 {
-	c.bdf = racer->card->at.domain << 16 | racer->card->at.bus << 8 | racer->card->at.devfn;
-	CHECK(!ioctl(racer->client, NVP2P_TEST_CALL, &c));
-	return c.ret;
+	return end >= CLIENT_LEAVES && end <= CLIENT_UNMAPPED;
 }
-#define CLIENT(...) client_call(t->racer, (struct nvp2p_test_call){ __VA_ARGS__ })
 
+static uint32_t client_bdf(const struct target *t)
+{
+	const struct peerdma_map_args *at = &t->racer->card->at;
+
+	return at->domain << 16 | at->bus << 8 | at->devfn;
+}
+
+/* nvp2p_test.ko, which never unmaps by itself. */
 static uint64_t map_by_client(struct target *t)
 {
 	uint64_t dma = 0;
 
-	CHECK(!CLIENT(.op = T_GET, .va = t->va, .length = LENGTH));
-	CHECK(!CLIENT(.op = T_DMA_MAP));
-	CHECK(!CLIENT(.op = T_DMA_ADDRESSES, .data = (uintptr_t)&dma, .length = 1));
+	EXPECT(t_get(0, t->va, LENGTH).ret, 0);
+	EXPECT(T(.op = T_DMA_MAP, .bdf = client_bdf(t)).ret, 0);
+	EXPECT(T(.op = T_DMA_ADDRESSES, .data = (uintptr_t)&dma, .length = 1).ret, 0);
 	return dma;
 }
 
@@ -110,7 +108,7 @@ static void target_make(struct target *t)
 		CHECK(!cu.CtxCreate(&t->ctx, 0, 0));
 	t->va = gpu_alloc(LENGTH);
 	t->file = t->importer = t->dmabuf = -1;
-	if (t->end == CLIENT_LEAVES) {
+	if (by_client(t->end)) {
 		t->dma = map_by_client(t);
 		return;
 	}
@@ -125,7 +123,7 @@ static void target_make(struct target *t)
 	t->dma = seg.dma_addr;
 }
 
-/* The call whose return is the promise.  True: the memory was given back, and is somebody's anew. */
+/* The call whose return is the promise.  True: the memory was given back, and is another's anew. */
 static bool target_end(struct target *t)
 {
 	switch (t->end) {
@@ -140,6 +138,14 @@ static bool target_end(struct target *t)
 		close(t->file);
 		t->file = -1;
 		return false;
+	case CLIENT_PUT:
+		EXPECT(t_put(0), 0);
+		CHECK(!cu.MemFree(t->va));
+		break;
+	case CLIENT_UNMAPPED:
+		EXPECT(T(.op = T_DMA_UNMAP, .bdf = client_bdf(t)).ret, 0);
+		CHECK(!cu.MemFree(t->va));
+		break;
 	case CONTEXT:
 		CHECK(!cu.CtxDestroy(t->ctx));
 		break;
@@ -157,8 +163,8 @@ static void target_free(struct target *t)
 	close(t->dmabuf);
 	close(t->file);
 	CHECK(!cu.MemFree(t->va));
-	if (t->end == CLIENT_LEAVES)
-		CLIENT(.op = T_RESET);
+	if (by_client(t->end))
+		t_reset();
 }
 
 /* Those that only one card can have at a time come last; AMD's has no more than these. */
@@ -211,12 +217,11 @@ struct copy {
 	struct fpga_copy args;
 };
 
-static void *copy_thread(void *arg)
+static void copy(void *arg)
 {
 	struct copy *c = arg;
 
 	ioctl(c->fpga, FPGA_COPY, &c->args);
-	return NULL;
 }
 
 static struct fpga_info info_of(int fpga)
@@ -243,10 +248,10 @@ void driver_round(int fpga, unsigned int round, struct result *r)
 		.args = { .size = sizeof(c.args), .src = (uintptr_t)source, .dst = va, .length = HALF },
 	};
 	uint64_t began, writes;
-	pthread_t thread;
+	struct task task;
 
 	memset(source, 0x5a, sizeof(source));
-	CHECK(!pthread_create(&thread, NULL, copy_thread, &c));
+	task_begin(&task, copy, &c);
 	/* The first transfer of a copy is into the card; the second is the one that matters. */
 	began = when_begun(fpga, transfers + 1);
 	writes = when_begun(fpga, transfers + 2);
@@ -254,7 +259,7 @@ void driver_round(int fpga, unsigned int round, struct result *r)
 	CHECK(!cu.MemFree(va));
 	r->under_way += info_of(fpga).state == FPGA_STATE_BUSY;
 	va = gpu_alloc(LENGTH);
-	pthread_join(thread, NULL);
+	task_end(&task);
 	r->rounds++;
 	r->cut_short += !!(c.args.revoked & FPGA_REVOKED_DST);
 	usleep(CARD_TAKES_MS * 1000);

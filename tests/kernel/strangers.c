@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * strangers.c - a command works while another user, who is nobody, abuses /dev/peerdma and
+ * strangers.c - a command works while another user, without rights, abuses /dev/peerdma and
  * the GPU; and when that user's processes have died, nothing of theirs is left.
  *
  *	strangers mob|hoard UID COMMAND [ARGUMENT...]
@@ -12,19 +12,13 @@
  */
 #include <linux/dma-buf.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
@@ -54,45 +48,17 @@ static uint64_t gpu[NGPU];
 static bool has_gpu;
 static volatile long *steps;	/* of all processes */
 
-static __thread uint64_t state;
-
-static unsigned int r(unsigned int n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 11) % n;
-}
-
 static char *view_at(unsigned int i)
 {
 	return arena + i * ROOM;
 }
 
 /* Accesses by the CPU, some of which fault. */
-static __thread sigjmp_buf back;
-static __thread volatile sig_atomic_t touching;
-
-static void on_fault(int sig)
-{
-	(void)sig;
-	if (touching)
-		siglongjmp(back, 1);
-	_exit(3);
-}
-
 static void touch(volatile char *at, size_t length, bool write)
 {
-	if (!sigsetjmp(back, 1)) {
-		touching = 1;
-		for (size_t i = 0; i < length; i += PAGE) {
-			if (write)
-				at[i] = 1;
-			else
-				(void)at[i];
-		}
-	}
-	touching = 0;
+	for (size_t i = 0; i < length; i += PAGE)
+		if (write ? signal_of_write(at + i, 1) : signal_of_read(at + i))
+			break;
 }
 
 /* ---- descriptors ---- */
@@ -299,7 +265,7 @@ static void (*const doings[])(void) = { descriptors, descriptors, pins_of_all_ki
 
 static void *thread(void *seed)
 {
-	state = (uintptr_t)seed | 1;
+	random_state = (uintptr_t)seed | 1;
 	for (;;) {
 		doings[r(sizeof(doings) / sizeof(doings[0]))]();
 		__atomic_add_fetch(steps, 1, __ATOMIC_RELAXED);
@@ -316,14 +282,12 @@ static void begin_threads(bool forked)
 	pthread_t t;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGSEGV, on_fault);
-	signal(SIGBUS, on_fault);
 	if (forked)
 		has_gpu = false;	/* CUDA does not survive a fork */
 	if (forked && !r(3))
 		unshare(CLONE_NEWUSER);
 	for (unsigned int i = 0; i < THREADS; i++)
-		pthread_create(&t, NULL, thread, (void *)(uintptr_t)(state + i));
+		pthread_create(&t, NULL, thread, (void *)(uintptr_t)(random_state + i));
 }
 
 /* A process with children, and theirs, that have its files; ends in a second or so, or is killed. */
@@ -340,7 +304,7 @@ static _Noreturn void process(void)
 		if (!pid) {
 			if (!r(3))
 				execl(self, self, "sleep", NULL);
-			state += child + 1;
+			random_state += child + 1;
 			generation++;
 			child = 0;
 			begin_threads(true);
@@ -360,8 +324,8 @@ static _Noreturn void worker(unsigned int n)
 		pid_t pid = fork();
 
 		if (!pid) {
-			state = (uint64_t)(n + 1) << 32 | (round + 1);
-			host = mmap(NULL, HOST_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			random_state = (uint64_t)(n + 1) << 32 | (round + 1);
+			host = anonymous(HOST_PAGES * PAGE);
 			arena = mmap(NULL, (NVIEWS + 1) * ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 			has_gpu = r(2) && !nvidia_open();
 			process();
@@ -377,7 +341,6 @@ static _Noreturn void worker(unsigned int n)
 
 static _Noreturn int mob(int peer, void *arg)
 {
-	(void)arg;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (unsigned int i = 0; i < WORKERS; i++) {
 		if (!fork()) {
@@ -403,12 +366,13 @@ static _Noreturn int hoard(int peer, void *arg)
 	uint64_t va;
 	int file, held = 0;
 
-	(void)arg;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	may_lock(8 * MIB);
 	become(NOBODY, 0);
 	CHECK(!nvidia_open());
 	va = gpu_alloc(GPU_PAGE);
+	/* Before the views have taken all the mappings that a process may have. */
+	host = anonymous(PAGE);
 	file = dev_open();
 	WORKS(pin_va(file, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a));
 	while (mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, PEERDMA_MMAP_PIN(a.handle)) != MAP_FAILED)
@@ -416,10 +380,9 @@ static _Noreturn int hoard(int peer, void *arg)
 	d.fd = export(file, a.handle, 0, 0);
 	for (int exports = 0; export(file, a.handle, 0, 0) >= 0 && exports < 4096; exports++)
 		held++;
-	host = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	while (!pin(file, host, PAGE, PEERDMA_PIN_HOST, &host_pin))
-		held++;
 	while (!pin_va(file, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a))
+		held++;
+	for (int pinned = 0; !pin(file, host, PAGE, PEERDMA_PIN_HOST, &host_pin) && pinned < 4096; pinned++)
 		held++;
 	while (!ioctl(file, PEERDMA_PIN_DMABUF_FD, &d))
 		held++;
@@ -443,7 +406,7 @@ static int command(void *arg)
 	return 127;
 }
 
-/* Descriptors in messages that no one can receive any more are found when a socket is closed. */
+/* Descriptors in messages that no process can receive any more are found when a socket is closed. */
 static void collect_sockets(void)
 {
 	int ends[2];
@@ -459,21 +422,15 @@ static void collect_sockets(void)
 /* By their status: what changed its user is root's in /proc. */
 static bool any_process_of(uid_t uid)
 {
-	char path[300], line[128];
+	char path[300];
 	bool found = false;
 	DIR *proc = opendir("/proc");
 	const struct dirent *e;
-	unsigned int of;
-	FILE *f;
 
 	CHECK(proc);
 	while (proc && !found && (e = readdir(proc))) {
 		snprintf(path, sizeof(path), "/proc/%s/status", e->d_name);
-		f = strtol(e->d_name, NULL, 10) > 0 ? fopen(path, "re") : NULL;
-		while (f && fgets(line, sizeof(line), f))
-			found |= sscanf(line, "Uid: %u", &of) == 1 && of == uid;
-		if (f)
-			fclose(f);
+		found = strtol(e->d_name, NULL, 10) > 0 && line_number(path, "Uid") == uid;
 	}
 	if (proc)
 		closedir(proc);
@@ -484,7 +441,6 @@ static bool any_process_of(uid_t uid)
 static void kill_all_of(uid_t uid)
 {
 	pid_t pid = fork();
-	int tries = 0;
 
 	if (!pid) {
 		become(uid, 0);
@@ -492,9 +448,7 @@ static void kill_all_of(uid_t uid)
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
-	while (any_process_of(uid) && ++tries < 3000)
-		usleep(10000);
-	CHECK(tries < 3000);
+	CHECK(UNTIL(!any_process_of(uid)));
 }
 
 int main(int argc, char **argv)
@@ -509,20 +463,20 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	self = argv[0];
-	steps = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	steps = shared_memory(PAGE);
 	abuser = begin(strcmp(argv[1], "mob") ? hoard : mob, NULL);
 	CHECK(hear(abuser.peer));
-	code = in_child(command, argv + 2);
+	code = check_in_child(command, argv + 2);
 	if (code)
 		printf("beside a %s, %s ends with %d\n", argv[1], argv[3], code);
 	if (*steps)
 		printf("%ld steps of the mob\n", *steps);
-	CHECK(!waitpid(abuser.pid, NULL, WNOHANG));
+	CHECK(is_alive(&abuser));
 	kill(abuser.pid, SIGKILL);
 	finish(&abuser);
 	for (uid_t uid = NOBODY; uid < NOBODY + 2; uid++)
 		kill_all_of(uid);
 	collect_sockets();
 	CHECK(nothing_left(NOBODY) && nothing_left(NOBODY + 1));
-	return code || failures;
+	return check_end("strangers") || code;
 }

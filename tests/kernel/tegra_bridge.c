@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* tegra_bridge.c - the bridge over a Tegra's nvidia_p2p that answers what makes no sense, or late. */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cuda.h>
 
-#include "peerdma_test.h"
+#include "peerdma_test_card.h"
 #include "tegra/tegra_test.h"
 
 #define LENGTH (16 * PAGE)
@@ -43,7 +37,7 @@ static int map(int fd, uint32_t handle)
 		.segment_count = LENGTH / PAGE, .segments = (uintptr_t)segs,
 	};
 
-	CHECK(find_card(&m));
+	CHECK(find_cards(&m, 1));
 	return ioctl(fd, PEERDMA_MAP, &m);
 }
 
@@ -56,14 +50,13 @@ static void which_pointer(void)
 	CHECK(!cuDeviceGetAttribute(&same, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0));
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		struct peerdma_pin_args a;
-		char provider[32];
 		void *p = NULL;
 		uint64_t va = alloc(LENGTH, flags[i], &p);
 
 		CHECK(same == (va == (uintptr_t)p));
 		WORKS(pin_va(fd, va, LENGTH, 0, &a));
 		WORKS(map(fd, a.handle));
-		CHECK(debugfs_field(a.handle, "provider", provider, sizeof(provider)) && !strcmp(provider, "tegra"));
+		CHECK(debugfs_is(a.handle, "provider", "tegra"));
 		WORKS(unpin(fd, a.handle));
 		WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
 		WORKS(unpin(fd, a.handle));
@@ -167,7 +160,7 @@ static void others_end(const int others[OTHERS])
 	for (int i = 0; i < OTHERS; i++) {
 		struct tegra_state s = { .callbacks = 1 };
 
-		/* Nobody has ended it but this. */
+		/* Only this has ended it. */
 		CHECK(!ioctl(others[i], TEGRA_STATE, &s) && !s.callbacks);
 		close(others[i]);
 	}
@@ -217,19 +210,18 @@ static void put_of_a_freed_table(void)
 }
 
 struct pinner {
-	pthread_t thread;
+	struct task task;
 	int fd;
 	uint64_t va;
 	struct peerdma_pin_args pin;
 	int error;
 };
 
-static void *pin_thread(void *arg)
+static void pin_it(void *arg)
 {
 	struct pinner *p = arg;
 
 	p->error = pin_va(p->fd, p->va, LENGTH, PEERDMA_PIN_DEVICE, &p->pin) ? errno : 0;
-	return NULL;
 }
 
 /*
@@ -245,10 +237,10 @@ static void freed_during_a_pin(void)
 	pinner.va = alloc(LENGTH, 0, &p);
 	set("get_delay_ms", "500");
 	slow_callbacks("500");
-	CHECK(!pthread_create(&pinner.thread, NULL, pin_thread, &pinner));
+	task_begin(&pinner.task, pin_it, &pinner);
 	usleep(200000);
 	CHECK(!cuMemFreeHost(p));
-	pthread_join(pinner.thread, NULL);
+	task_end(&pinner.task);
 	set("get_delay_ms", "0");
 	slow_callbacks("0");
 	CHECK(pinner.error == ESTALE);
@@ -260,7 +252,6 @@ int main(void)
 {
 	CUcontext context = NULL;
 	CUdevice device;
-	int fd;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuCtxCreate(&context, 0, device));
@@ -269,10 +260,7 @@ int main(void)
 	run("Tegra: answers that make no sense", wrong_answers);
 	run("Tegra: memory freed while its pin is given back", put_of_a_freed_table);
 	run("Tegra: memory freed while it is pinned", freed_during_a_pin);
-	fd = dev_open();
-	CHECK(live_pins(fd) == 0);
-	close(fd);
+	check_none_left();
 	cuCtxDestroy(context);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("the bridge on a Tegra");
 }

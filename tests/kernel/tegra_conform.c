@@ -247,10 +247,10 @@ static void end_rules(void)
 	row("2", "a second one", -EINVAL, simple(fd, TEGRA_FREE_TABLE));
 	close(fd);
 
-	/* What nobody frees is named when the module goes; tests/vm/tegra.sh looks. */
+	/* A table that is not freed is named when the module goes; tests/vm/tegra.sh looks. */
 	fd = client();
 	must(!get(fd, p, LENGTH, TEGRA_KEEP_TABLE | TEGRA_LEAK_TABLE, NULL), "get_pages");
-	row("2", "put_pages, whose callback frees nothing, and nobody after it", 0, simple(fd, TEGRA_PUT));
+	row("2", "put_pages, whose callback frees nothing, nor does the caller", 0, simple(fd, TEGRA_PUT));
 	close(fd);
 	fd = client();
 	must(!get(fd, p, LENGTH, TEGRA_FREE_INSIDE, NULL), "get_pages");

@@ -5,21 +5,19 @@
  *
  *	tegra_ends PCI-ADDRESS-OF-GPU-0
  */
-#include <sys/mman.h>
-
 #include "sgraw.h"
 #include "tegra/tegra_test.h"
 
 #define LENGTH PAGE64
 
 /* Host memory in the window, not registered yet. */
-static struct softgpu_host_register host_memory(const struct gpu *g)
+static struct softgpu_host_register registrable(const struct gpu *g)
 {
 	struct softgpu_va_reserve r = { .length = LENGTH };
 	struct softgpu_host_register h = { .ctx = g->ctx, .length = LENGTH, .kind = SOFTGPU_KIND_HOST };
 
-	NEED(!SG_CALL(g->fd, SOFTGPU_VA_RESERVE, &r));
-	NEED(mmap((void *)(uintptr_t)r.va, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+	MUST(!SG_CALL(g->fd, SOFTGPU_VA_RESERVE, &r));
+	MUST(mmap((void *)(uintptr_t)r.va, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
 	     MAP_FAILED);
 	h.va = r.va;
 	return h;
@@ -30,7 +28,7 @@ static uint64_t pointer(const struct gpu *g, uint64_t va)
 {
 	struct softgpu_query q;
 
-	NEED(!sg_query(g->fd, va, &q));
+	MUST(!sg_query(g->fd, va, &q));
 	return q.device_va ? q.device_va : va;
 }
 
@@ -45,7 +43,7 @@ static uint32_t callbacks(int client)
 {
 	struct tegra_state s = { 0 };
 
-	NEED(!ioctl(client, TEGRA_STATE, &s));
+	MUST(!ioctl(client, TEGRA_STATE, &s));
 	return s.callbacks;
 }
 
@@ -53,7 +51,7 @@ static int open_client(void)
 {
 	int client = open("/dev/tegra_test", O_RDWR | O_CLOEXEC);
 
-	NEED(client >= 0);
+	MUST(client >= 0);
 	return client;
 }
 
@@ -62,16 +60,16 @@ static int open_client(void)
 static void removed(const char *address)
 {
 	struct gpu g = gpu_up(0);
-	struct softgpu_host_register h = host_memory(&g);
+	struct softgpu_host_register h = registrable(&g);
 	int client = open_client();
 	uint64_t va;
 
-	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &h));
+	MUST(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &h));
 	va = pointer(&g, h.va);
 	EXPECT(pin(client, va), 0);
 	EXPECT(write_text("/sys/bus/pci/drivers/softgpu/unbind", address), 0);
 	CHECK(callbacks(client) == 0, "the GPU is removed, and a pin of memory that is still there ends");
-	NEED(!munmap((void *)(uintptr_t)h.va, LENGTH));
+	MUST(!munmap((void *)(uintptr_t)h.va, LENGTH));
 	CHECK(callbacks(client) == 1, "the memory is unmapped, and its pin lives on");
 	close(client);
 	close(g.fd);
@@ -83,15 +81,15 @@ static void removed(const char *address)
 static void unregistered(void)
 {
 	struct gpu g = gpu_up(0);
-	struct softgpu_host_register h = host_memory(&g);
+	struct softgpu_host_register h = registrable(&g);
 	struct softgpu_va va = { .va = h.va };
 	int client = open_client();
 
-	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &h));
+	MUST(!SG_CALL(g.fd, SOFTGPU_HOST_REGISTER, &h));
 	EXPECT(pin(client, pointer(&g, h.va)), 0);
-	NEED(!SG_CALL(g.fd, SOFTGPU_HOST_UNREGISTER, &va));
+	MUST(!SG_CALL(g.fd, SOFTGPU_HOST_UNREGISTER, &va));
 	CHECK(callbacks(client) == 0, "memory is no longer registered, and a pin of it ends");
-	NEED(!munmap((void *)(uintptr_t)h.va, LENGTH));
+	MUST(!munmap((void *)(uintptr_t)h.va, LENGTH));
 	CHECK(callbacks(client) == 1, "the memory is unmapped, and its pin lives on");
 	close(client);
 	close(g.fd);
@@ -104,5 +102,5 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "usage: tegra_ends PCI-ADDRESS-OF-GPU-0\n"), 2;
 	unregistered();
 	removed(argv[1]);
-	return test_end("tegra_ends");
+	return check_end("tegra_ends");
 }

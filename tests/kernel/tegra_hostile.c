@@ -10,20 +10,10 @@
  *
  * oom: only the test with the OOM killer, whose report in the kernel's log is a warning.
  */
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "now.h"
-#include "patience.h"
 #include "peerdma_client.h"
 #include "peerdma_test.h"
 #include "peerdma_test_users.h"
@@ -36,7 +26,7 @@
 #define LENGTH		(4 * PAGE)
 /* A call that waits for another user takes for ever; one that waits for a processor, not as long as this. */
 #define WORST_S		(2.0 * patience())
-#define END_S		(10 * patience())
+#define END_S		10	/* times patience() */
 
 static void *memory(size_t length)
 {
@@ -55,7 +45,7 @@ struct worst {
 /* In a process of its own: memory that all its callers share. */
 static struct worst *shared_worst(void)
 {
-	return mmap(NULL, sizeof(struct worst), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shared_memory(sizeof(struct worst));
 }
 
 static double timed(double *began)
@@ -89,41 +79,22 @@ static int pin_and_unpin(int peer, void *arg)
 	return 0;
 }
 
-/* Ends within a time: true, and its exit code or 128 and the signal.  Else false. */
-static bool ends_within(pid_t pid, int seconds, int *code)
-{
-	double until = now() + seconds;
-	int status;
-	pid_t got;
-
-	while (!(got = waitpid(pid, &status, WNOHANG)) && now() < until)
-		usleep(5000);
-	if (got != pid)
-		return false;
-	*code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	return true;
-}
-
 static void victim_works(const char *beside)
 {
 	struct worst *w = shared_worst();
 	struct process p = begin(pin_and_unpin, w);
-	int code = -1;
 
 	CHECK(hear(p.peer));
-	CHECK(ends_within(p.pid, END_S + ROUNDS / 10, &code) && code == 0);
-	close(p.peer);
+	CHECK(finish_within(&p, END_S + ROUNDS / 10) == 0);
 	printf("  %d pins and unpins beside %s: the longest call took %.3f s, %d failed\n", ROUNDS, beside, w->seconds, w->failed);
 	CHECK(!w->failed && w->seconds < WORST_S);
 	munmap(w, sizeof(*w));
 }
 
-static void killed(pid_t pid)
+static void killed(struct process *p)
 {
-	int code = -1;
-
-	kill(pid, SIGKILL);
-	CHECK(ends_within(pid, END_S, &code) && code == 128 + SIGKILL);
+	kill(p->pid, SIGKILL);
+	CHECK(finish_within(p, END_S) == -SIGKILL);
 }
 
 /* ---- threads that pin memory and replace it ---- */
@@ -139,7 +110,6 @@ static void *pinner(void *unused)
 {
 	struct peerdma_pin_args a;
 
-	(void)unused;
 	while (!race.over) {
 		if (pin(race.fd, race.range, LENGTH, PEERDMA_PIN_DEVICE, &a))
 			continue;
@@ -155,7 +125,6 @@ static void *replacer(void *unused)
 {
 	static const int advices[] = { MADV_DONTNEED, MADV_PAGEOUT, MADV_COLD };
 
-	(void)unused;
 	for (unsigned long i = 0; !race.over; i++) {
 		char *at = race.range + (i % 3 == 1 ? PAGE : 0);
 		size_t length = i % 3 == 2 ? PAGE : LENGTH - (size_t)(at - race.range);
@@ -176,7 +145,6 @@ static int race_within(int peer, void *arg)
 	void *bad = NULL, *one;
 	double until;
 
-	(void)arg;
 	become(ATTACKER, 0);
 	race.fd = dev_open();
 	race.range = memory(LENGTH);
@@ -193,26 +161,23 @@ static int race_within(int peer, void *arg)
 	}
 	printf("  %lu pins against %lu changes%s%s\n", race.pins, race.maps, bad ? ": " : "", bad ? (char *)bad : "");
 	fflush(stdout);
-	return bad || failures || !race.pins || !race.maps;
+	return bad || !race.pins || !race.maps;
 }
 
 static void pins_against_mmap(void)
 {
 	struct process p;
-	int code = -1;
 
 	victim_works("nothing");
 	p = begin(race_within, NULL);
 	CHECK(hear(p.peer));
 	victim_works("pins of memory that is replaced");
-	CHECK(ends_within(p.pid, END_S + (int)(RACE_S * patience()), &code) && code == 0);
-	close(p.peer);
+	CHECK(finish_within(&p, END_S + (int)RACE_S) == 0);
 	/* And once more, killed in the middle. */
 	p = begin(race_within, NULL);
 	CHECK(hear(p.peer));
 	usleep(300000);
-	killed(p.pid);
-	close(p.peer);
+	killed(&p);
 	CHECK(nothing_left(ATTACKER) && nothing_left(VICTIM));
 }
 
@@ -239,11 +204,7 @@ static int pin_unanswered(int peer, void *arg)
 
 static void wait_for_read(const struct shared *s)
 {
-	double until = now() + END_S;
-
-	while (!__atomic_load_n(&s->reads, __ATOMIC_SEQ_CST) && now() < until)
-		usleep(1000);
-	CHECK(s->reads);
+	CHECK(UNTIL(__atomic_load_n(&s->reads, __ATOMIC_SEQ_CST)));
 	/* It has asked for the page, and sleeps soon. */
 	usleep(20000);
 }
@@ -260,25 +221,22 @@ static void unanswered_page(void)
 	/* The victim dies when it is killed, whatever it does. */
 	victim = begin(pin_and_unpin, w);
 	CHECK(hear(victim.peer));
-	killed(victim.pid);
-	close(victim.peer);
+	killed(&victim);
 	/* The pin can wait for the page until its server is gone. */
 	kill(p.pid, SIGKILL);
 	kill(s->server, SIGKILL);
-	killed(p.pid);
-	close(p.peer);
+	killed(&p);
 	CHECK(nothing_left(ATTACKER + 1) && nothing_left(VICTIM));
 	munmap(w, sizeof(*w));
 }
 
 /* ---- the OOM killer takes the memory of a process that cannot end ---- */
 
-static void *pin_in_thread(void *arg)
+static void pin_it(void *memory)
 {
 	struct peerdma_pin_args a;
 
-	pin(dev_open(), arg, LENGTH, PEERDMA_PIN_DEVICE, &a);
-	return NULL;
+	pin(dev_open(), memory, LENGTH, PEERDMA_PIN_DEVICE, &a);
 }
 
 struct reaped {
@@ -291,7 +249,7 @@ static int cannot_end(int peer, void *arg)
 	struct reaped *r = arg;
 	struct peerdma_pin_args a;
 	struct unanswered u;
-	pthread_t thread;
+	struct task task;
 	char *p;
 
 	become(ATTACKER + 2, 0);
@@ -300,7 +258,7 @@ static int cannot_end(int peer, void *arg)
 	p = memory(LENGTH);
 	WORKS(pin(r->fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
 	r->s->handle = a.handle;
-	CHECK(!pthread_create(&thread, NULL, pin_in_thread, u.memory));
+	task_begin(&task, pin_it, u.memory);
 	say(peer);
 	pause();
 	return 1;
@@ -325,46 +283,22 @@ static void reaped_memory(void)
 	WORKS(query(r.fd, r.s->handle, &q));
 	kill(p.pid, SIGKILL);
 	usleep(100000);
-	CHECK(!waitpid(p.pid, NULL, WNOHANG));
+	CHECK(is_alive(&p));
 	WORKS((int)syscall(SYS_process_mrelease, pidfd, 0));
 	close(pidfd);
-	CHECK(poll(&ready, 1, END_S * 1000) == 1);
+	CHECK(poll(&ready, 1, END_S * 1000 * patience()) == 1);
 	CHECK(read(r.fd, &event, sizeof(event)) == sizeof(event) && event.handle == r.s->handle);
 	WORKS(unpin(r.fd, r.s->handle));
 	/* What waits for its page counts still. */
 	CHECK(taken(ATTACKER + 2, "pins") == 1);
 	kill(r.s->server, SIGKILL);
-	killed(p.pid);
-	close(p.peer);
+	killed(&p);
 	close(r.fd);
 	CHECK(nothing_left(ATTACKER + 2));
 }
 
-#define GROUP		"/sys/fs/cgroup/tegra_hostile"
 #define GROUP_MIB	64
 #define OOM_PINS	64
-
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	close(fd);
-	return written;
-}
-
-/* False: this kernel has no cgroups. */
-static bool group_make(void)
-{
-	char limit[32];
-
-	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) && mount("none", "/sys/fs/cgroup", "cgroup2", 0, NULL))
-		return false;
-	snprintf(limit, sizeof(limit), "%lu", GROUP_MIB * MIB);
-	CHECK(write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory") && !mkdir(GROUP, 0755) &&
-	      write_file(GROUP "/memory.max", limit));
-	return true;
-}
 
 /* One thread cannot end, so the memory goes before the process does. */
 static int eats(int peer, void *arg)
@@ -372,15 +306,15 @@ static int eats(int peer, void *arg)
 	struct reaped *r = arg;
 	struct peerdma_pin_args a;
 	struct unanswered u;
-	pthread_t thread;
+	struct task task;
 
-	CHECK(write_file(GROUP "/cgroup.procs", "0"));
+	cgroup_enter();
 	become(ATTACKER + 5, 0);
 	CHECK(!unanswered_begin(&u, LENGTH, &r->s->reads));
 	r->s->server = u.server;
 	for (int i = 0; i < OOM_PINS; i++)
 		WORKS(pin(r->fd, memory(LENGTH), LENGTH, PEERDMA_PIN_DEVICE, &a));
-	CHECK(!pthread_create(&thread, NULL, pin_in_thread, u.memory));
+	task_begin(&task, pin_it, u.memory);
 	say(peer);
 	hear(peer);
 	for (size_t eaten = 0; eaten < 4 * GROUP_MIB * MIB; eaten += MIB)
@@ -395,9 +329,8 @@ static void killed_for_memory(void)
 	struct pollfd ready = { .fd = r.fd, .events = POLLIN };
 	struct peerdma_event event = { 0 };
 	struct process p;
-	int code = -1;
 
-	if (!group_make()) {
+	if (!cgroup_make(GROUP_MIB * MIB)) {
 		printf("  no cgroups\n");
 		return;
 	}
@@ -407,19 +340,18 @@ static void killed_for_memory(void)
 	say(p.peer);
 	victim_works("a process that the OOM killer ends");
 	for (int i = 0; i < OOM_PINS; i++) {
-		CHECK(poll(&ready, 1, END_S * 1000) == 1);
+		CHECK(poll(&ready, 1, END_S * 1000 * patience()) == 1);
 		CHECK(read(r.fd, &event, sizeof(event)) == sizeof(event));
 		WORKS(unpin(r.fd, event.handle));
 	}
 	/* It could not end: its memory was taken from it. */
-	CHECK(!waitpid(p.pid, NULL, WNOHANG));
+	CHECK(is_alive(&p));
 	CHECK(taken(ATTACKER + 5, "pins") == 1);
 	kill(r.s->server, SIGKILL);
-	CHECK(ends_within(p.pid, END_S, &code) && code == 128 + SIGKILL);
-	close(p.peer);
+	CHECK(finish_within(&p, END_S) == -SIGKILL);
 	close(r.fd);
 	CHECK(nothing_left(ATTACKER + 5) && nothing_left(VICTIM));
-	CHECK(!rmdir(GROUP));
+	cgroup_remove();
 }
 
 /* ---- the limit on locked memory ---- */
@@ -432,13 +364,11 @@ static int within_limit(int peer, void *arg)
 	char *p = memory(LIMIT), *q = memory(LIMIT), *shared;
 	int fd;
 
-	(void)arg;
-	(void)peer;
 	may_lock(LIMIT);
 	become(ATTACKER + 3, 0);
 	fd = dev_open();
-	shared = mmap(NULL, LIMIT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(p && q && shared != MAP_FAILED);
+	shared = shared_memory(LIMIT);
+	CHECK(p && q);
 	WORKS(pin(fd, p, LIMIT, PEERDMA_PIN_DEVICE, &a));
 	FAILS(ENOMEM, pin(fd, q, PAGE, PEERDMA_PIN_DEVICE, &b));
 	FAILS(ENOMEM, pin(fd, q, PAGE, 0, &b));
@@ -457,7 +387,7 @@ static int within_limit(int peer, void *arg)
 	CHECK(!munmap(q + PAGE, PAGE));
 	FAILS(ENXIO, pin(fd, q, 2 * PAGE, PEERDMA_PIN_DEVICE, &b));
 	CHECK(info(fd).user_locked == 0);
-	return failures;
+	return 0;
 }
 
 static void locked_memory(void)
@@ -488,7 +418,7 @@ static int slow_end(int peer, void *arg)
 	WORKS(ioctl(client, CLIENT_PIN, &c));
 	WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
 	CHECK(!munmap(slow, LENGTH));
-	for (began = now(); !state.begun && now() < began + END_S; usleep(1000))
+	for (began = now(); !state.begun && now() < began + END_S * patience(); usleep(1000))
 		WORKS(ioctl(client, CLIENT_STATE, &state));
 	say(peer);
 	CHECK(state.begun && !state.done);
@@ -512,8 +442,6 @@ static int prompt_end(int peer, void *arg)
 	char *p = memory(LENGTH);
 	struct peerdma_pin_args a;
 
-	(void)peer;
-	(void)arg;
 	become(VICTIM, 0);
 	WORKS(pin(fd, p, LENGTH, PEERDMA_PIN_DEVICE, &a));
 	CHECK(!munmap(p, LENGTH));
@@ -554,7 +482,7 @@ static void changed_in_part(void)
 		CHECK(words[a.slot] == a.generation);
 		CHECK(!munmap(p + places[i], PAGE));
 		CHECK(words[a.slot] != a.generation);
-		CHECK(poll(&ready, 1, END_S * 1000) == 1);
+		CHECK(poll(&ready, 1, END_S * 1000 * patience()) == 1);
 		WORKS(unpin(fd, a.handle));
 		munmap(p, LENGTH);
 	}
@@ -567,7 +495,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && !strcmp(argv[1], "oom")) {
 		run("Tegra: the OOM killer", killed_for_memory);
-		return failures ? 1 : 0;
+		return check_end("the OOM killer");
 	}
 	run("Tegra: part of a pin's memory is unmapped", changed_in_part);
 	run("Tegra: pins are locked memory", locked_memory);
@@ -575,6 +503,5 @@ int main(int argc, char **argv)
 	run("Tegra: pins against mmap()", pins_against_mmap);
 	run("Tegra: a page that is never answered", unanswered_page);
 	run("Tegra: memory that the OOM killer takes", reaped_memory);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("hostile users of a Tegra");
 }

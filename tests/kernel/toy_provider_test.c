@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* toy_provider_test.c - memory of toy_provider.ko, through /dev/peerdma: pinned, used, and freed under the pin. */
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/mman.h>
 
 #include "peerdma_test_card.h"
 
 #define LENGTH	(4 * PAGE)
-#define BOTH	(PEERDMA_MAP_TO_DEVICE | PEERDMA_MAP_FROM_DEVICE)
 
 static int fd;		/* of /dev/peerdma */
 
@@ -36,7 +32,7 @@ static void refused(void)
 
 	FAILS(ENXIO, pin_va(fd, addr + PAGE, LENGTH, PEERDMA_PIN_DEVICE, &a));
 	FAILS(ENXIO, pin_va(fd, addr - PAGE, LENGTH, PEERDMA_PIN_DEVICE, &a));
-	CHECK(in_child(pin_fails, &addr) == ENXIO);
+	CHECK(check_in_child(pin_fails, &addr) == ENXIO);
 	close(toy);
 	FAILS(ENXIO, pin_va(fd, addr, LENGTH, PEERDMA_PIN_DEVICE, &a));
 }
@@ -100,13 +96,10 @@ int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	fd = dev_open();
-	if (!card_open()) {
-		printf("skip: there is no DMA card\n");
-		return 77;
-	}
+	if (!card_open())
+		check_skip("there is no DMA card");
 	run("what is not the process's toy memory", refused);
 	run("used, and freed under the pin", used);
 	run("unpinned, then freed", freed_later);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("memory of toy_provider.ko");
 }

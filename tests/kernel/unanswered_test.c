@@ -5,20 +5,10 @@
  * go on meanwhile.  Then all are killed, and nothing is left.
  *
  *	unanswered_test [PROVIDER]	with GPU memory of this provider, too
- *	unanswered_test --worst		prints how long the other user's slowest of 1,000
- *					pins and unpins takes, alone and beside the first,
- *					in nine turns of each, and the medians' ratio
  *
  * The test times nothing: a call that waits for the other user waits for ever, and the
  * harness ends the test.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-
 #include "peerdma_test_gpu.h"
 #include "peerdma_test_users.h"
 #include "unanswered.h"
@@ -31,127 +21,79 @@ static volatile uint32_t *reads;
 
 /* ---- calls that stop ---- */
 
-/* A struct whose end, from this field on, lies in the page. */
-static void *reaching_into(struct unanswered *u, size_t offset)
-{
-	return u->memory - offset;
-}
-
-/* The page before the one that is never answered is an ordinary one. */
-static char *page_before(struct unanswered *u)
-{
-	char *before = mmap(u->memory - PAGE, PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	CHECK(before == u->memory - PAGE);
-	return before;
-}
-
-static void pins_it(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_args a;
-
-	pin(fd, u->memory, PAGE, PEERDMA_PIN_HOST, &a);
-}
-
-/* No flag: every provider is asked. */
-static void pins_any(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_args a;
-
-	pin(fd, u->memory, PAGE, 0, &a);
-}
-
-static void pins_read_only(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_args a;
-
-	pin(fd, u->memory, PAGE, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY, &a);
-}
-
-/* The pin exists when its handle is written. */
-static void gets_a_handle(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_args *a = reaching_into(u, offsetof(struct peerdma_pin_args, handle));
-
-	page_before(u);
-	pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, a);
-}
-
-static void gives_a_struct(struct unanswered *u, int fd)
-{
-	ioctl(fd, PEERDMA_PIN, u->memory);
-}
-
-static void gives_half_a_struct(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_args *a = reaching_into(u, offsetof(struct peerdma_pin_args, length));
-
-	page_before(u);
-	a->size = sizeof(*a);
-	ioctl(fd, PEERDMA_PIN, a);
-}
-
-static void asks(struct unanswered *u, int fd)
-{
-	struct peerdma_query_args *q = reaching_into(u, sizeof(*q) - 8);
-	struct peerdma_pin_args a;
-
-	page_before(u);
-	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
-	q->size = sizeof(*q);
-	q->handle = a.handle;
-	ioctl(fd, PEERDMA_QUERY, q);
-}
-
-static void exports(struct unanswered *u, int fd)
-{
-	struct peerdma_export_args *e = reaching_into(u, offsetof(struct peerdma_export_args, fd));
-	struct peerdma_pin_args a;
-
-	page_before(u);
-	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
-	e->size = sizeof(*e);
-	e->handle = a.handle;
-	ioctl(fd, PEERDMA_EXPORT, e);
-}
-
-static void informs(struct unanswered *u, int fd)
-{
-	struct peerdma_info *i = reaching_into(u, sizeof(*i) - 8);
-
-	page_before(u);
-	i->size = sizeof(*i);
-	ioctl(fd, PEERDMA_INFO, i);
-}
-
-static void unpins(struct unanswered *u, int fd)
-{
-	struct peerdma_handle_args *h = reaching_into(u, offsetof(struct peerdma_handle_args, handle));
-
-	page_before(u);
-	h->size = sizeof(*h);
-	ioctl(fd, PEERDMA_UNPIN, h);
-}
-
-static void imports(struct unanswered *u, int fd)
-{
-	struct peerdma_pin_dmabuf_args *d = reaching_into(u, offsetof(struct peerdma_pin_dmabuf_args, handle));
-	struct peerdma_pin_args a;
-
-	page_before(u);
-	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
-	d->size = sizeof(*d);
-	d->fd = export(fd, a.handle, 0, 0);
-	CHECK(d->fd >= 0);
-	ioctl(fd, PEERDMA_PIN_DMABUF_FD, d);
-}
-
-static void (*const stuck[])(struct unanswered *u, int fd) = {
-	pins_it, pins_any, pins_read_only, gets_a_handle, gives_a_struct, gives_half_a_struct,
-	asks, exports, imports, informs, unpins,
+/*
+ * A call stops where it reads the program's memory, reads the struct or writes the answer into it: from a byte of the struct
+ * on, that lies in the page which is never answered, and before that in an ordinary page.
+ */
+enum { PLAIN_STRUCT = -1 };	/* the memory to pin is in that page */
+static const struct {
+	const char *what;
+	unsigned long call;
+	int from;
+	size_t size;
+	uint32_t flags;		/* of PIN */
+} stuck[] = {
+	{ "pinned", PEERDMA_PIN, PLAIN_STRUCT, 0, PEERDMA_PIN_HOST },
+	{ "pinned, and every provider is asked", PEERDMA_PIN, PLAIN_STRUCT, 0, 0 },
+	{ "pinned read-only", PEERDMA_PIN, PLAIN_STRUCT, 0, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY },
+	/* The pin exists when its handle is written. */
+	{ "the handle", PEERDMA_PIN, offsetof(struct peerdma_pin_args, handle), sizeof(struct peerdma_pin_args), PEERDMA_PIN_HOST },
+	{ "all of the struct", PEERDMA_PIN, 0, sizeof(struct peerdma_pin_args), 0 },
+	{ "half of the struct", PEERDMA_PIN, offsetof(struct peerdma_pin_args, length), sizeof(struct peerdma_pin_args), 0 },
+	{ "what is told of a pin", PEERDMA_QUERY, sizeof(struct peerdma_query_args) - 8, sizeof(struct peerdma_query_args), 0 },
+	{ "a dma-buf", PEERDMA_EXPORT, offsetof(struct peerdma_export_args, fd), sizeof(struct peerdma_export_args), 0 },
+	{ "the handle of a dma-buf's pin", PEERDMA_PIN_DMABUF_FD, offsetof(struct peerdma_pin_dmabuf_args, handle),
+	  sizeof(struct peerdma_pin_dmabuf_args), 0 },
+	{ "what is told of all", PEERDMA_INFO, sizeof(struct peerdma_info) - 8, sizeof(struct peerdma_info), 0 },
+	{ "an unpin's handle", PEERDMA_UNPIN, offsetof(struct peerdma_handle_args, handle), sizeof(struct peerdma_handle_args), 0 },
 };
-#define NSTUCK (sizeof(stuck) / sizeof(stuck[0]))
+#define NSTUCK CHECK_COUNT(stuck)
+
+union args {
+	uint32_t size;		/* the first field of each */
+	struct peerdma_pin_args pin;
+	struct peerdma_query_args query;
+	struct peerdma_export_args export;
+	struct peerdma_pin_dmabuf_args dmabuf;
+};
+
+static void fill_in(union args *args, unsigned long call, uint32_t flags, int fd)
+{
+	struct peerdma_pin_args a;
+
+	if (call == PEERDMA_PIN) {
+		args->pin.flags = flags;
+		args->pin.addr = (uintptr_t)host_memory(PAGE);
+		args->pin.length = PAGE;
+		return;
+	}
+	if (call != PEERDMA_QUERY && call != PEERDMA_EXPORT && call != PEERDMA_PIN_DMABUF_FD)
+		return;
+	WORKS(pin(fd, host_memory(PAGE), PAGE, PEERDMA_PIN_HOST, &a));
+	if (call == PEERDMA_QUERY)
+		args->query.handle = a.handle;
+	else if (call == PEERDMA_EXPORT)
+		args->export.handle = a.handle;
+	else
+		CHECK((args->dmabuf.fd = export(fd, a.handle, 0, 0)) >= 0);
+}
+
+static void call_stuck(unsigned int i, struct unanswered *u, int fd)
+{
+	union args args = { .size = (uint32_t)stuck[i].size };
+	struct peerdma_pin_args a;
+	char *before;
+
+	if (stuck[i].from == PLAIN_STRUCT) {
+		pin(fd, u->memory, PAGE, stuck[i].flags, &a);
+		return;
+	}
+	before = mmap(u->memory - PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	CHECK(before == u->memory - PAGE);
+	fill_in(&args, stuck[i].call, stuck[i].flags, fd);
+	memcpy(u->memory - stuck[i].from, &args, stuck[i].from);
+	ioctl(fd, stuck[i].call, u->memory - stuck[i].from);
+}
 
 /* Comes back only if the call does. */
 static int get_stuck(int peer, void *arg)
@@ -163,13 +105,11 @@ static int get_stuck(int peer, void *arg)
 	become(STUCK_USER, 0);
 	fd = dev_open();
 	err = unanswered_begin(&u, PAGE, reads);
-	if (err)
-		printf("  no page that is never answered: %s\n", strerror(-err));
-	CHECK(!err);
-	/* The one that tells when to kill, and whom. */
+	CHECK(!err, "no page that is never answered: %s", strerror(-err));
+	/* For the process that tells when to kill, and which. */
 	CHECK(write(peer, &u.server, sizeof(u.server)) == sizeof(u.server));
 	if (!err)
-		stuck[i](&u, fd);
+		call_stuck(i, &u, fd);
 	return 1;
 }
 
@@ -224,7 +164,6 @@ static int work(int peer, void *arg)
 	const char *why, *provider = arg;
 	int fd;
 
-	(void)peer;
 	may_lock(64 * MIB);
 	become(OTHER_USER, 0);
 	if (provider)
@@ -240,7 +179,7 @@ static int work(int peer, void *arg)
 			works_on_gpu_memory(fd);
 	}
 	close(fd);
-	return failures ? 1 : 0;
+	return 0;
 }
 
 /* ---- both ---- */
@@ -250,11 +189,6 @@ static pid_t servers[NSTUCK];
 
 static const char *provider;
 
-static bool ended(pid_t pid)
-{
-	return waitpid(pid, NULL, WNOHANG) == pid;
-}
-
 static void all_get_stuck(void)
 {
 	uint32_t before = *reads;
@@ -262,8 +196,7 @@ static void all_get_stuck(void)
 	for (unsigned int i = 0; i < NSTUCK; i++) {
 		attackers[i] = begin(get_stuck, &i);
 		CHECK(read(attackers[i].peer, &servers[i], sizeof(servers[i])) == sizeof(servers[i]));
-		while (*reads == before && !ended(attackers[i].pid))
-			usleep(1000);
+		CHECK(UNTIL(*reads != before), "%s: no page is asked for", stuck[i].what);
 		before = *reads;
 	}
 }
@@ -286,7 +219,7 @@ static void others_go_on(void)
 	worker = begin(work, (void *)provider);
 	CHECK(finish(&worker) == 0);
 	for (unsigned int i = 0; i < NSTUCK; i++)
-		CHECK(!ended(attackers[i].pid));
+		CHECK(is_alive(&attackers[i]));
 
 	/* On 6.1 a killed process may still wait for its page; it does so alone. */
 	for (unsigned int i = 0; i < NSTUCK; i++)
@@ -297,84 +230,11 @@ static void others_go_on(void)
 	CHECK(nothing_left(OTHER_USER));
 }
 
-/* ---- how long ---- */
-
-static int tell_worst(int peer, void *arg)
-{
-	char *memory = host_memory(PAGE);
-	double worst = 0, took;
-	struct peerdma_pin_args a;
-	struct timespec t0, t1;
-	int fd;
-
-	(void)arg;
-	become(OTHER_USER, 0);
-	fd = dev_open();
-	for (int i = 0; i < 1000; i++) {
-		clock_gettime(CLOCK_MONOTONIC, &t0);
-		WORKS(pin(fd, memory, PAGE, PEERDMA_PIN_HOST, &a));
-		WORKS(unpin(fd, a.handle));
-		clock_gettime(CLOCK_MONOTONIC, &t1);
-		took = (t1.tv_sec - t0.tv_sec) * 1e6 + (t1.tv_nsec - t0.tv_nsec) / 1e3;
-		worst = took > worst ? took : worst;
-	}
-	CHECK(write(peer, &worst, sizeof(worst)) == sizeof(worst));
-	return failures ? 1 : 0;
-}
-
-static double worst_of_1000(void)
-{
-	struct process p = begin(tell_worst, NULL);
-	double worst = 0;
-
-	CHECK(read(p.peer, &worst, sizeof(worst)) == sizeof(worst));
-	CHECK(finish(&p) == 0);
-	return worst;
-}
-
-#define TURNS	9
-
-static int smaller_first(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *us, const char *what)
-{
-	qsort(us, TURNS, sizeof(*us), smaller_first);
-	printf("worst of 1000, %s: median %.0f us (%.0f to %.0f)\n", what, us[TURNS / 2], us[0],
-	       us[TURNS - 1]);
-	return us[TURNS / 2];
-}
-
-/* Alternately, since other work on the machine shows in both. */
-static void worst(void)
-{
-	double alone[TURNS], beside[TURNS], ratio;
-
-	for (int i = 0; i < TURNS; i++) {
-		alone[i] = worst_of_1000();
-		all_get_stuck();
-		beside[i] = worst_of_1000();
-		all_end();
-	}
-	ratio = median(alone, "alone");
-	ratio = median(beside, "beside calls that are never answered") / ratio;
-	printf("ratio of the medians: %.2f\n", ratio);
-}
-
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	reads = unanswered_counter();
-	if (argc > 1 && !strcmp(argv[1], "--worst")) {
-		worst();
-		return failures ? 1 : 0;
-	}
 	provider = argc > 1 ? argv[1] : NULL;
 	run("calls that are never answered hold up their user alone", others_go_on);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("memory that is not answered");
 }

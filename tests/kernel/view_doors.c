@@ -13,9 +13,6 @@
  * is closed if the kernel refuses the call, with an errno that is checked. Otherwise what was
  * asked for is used again after the pin has ended.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "peerdma_test_gpu.h"
@@ -114,7 +111,7 @@ static void after_gpu(struct shown *s, const struct door *door)
 static void one(const struct door *door, enum kind kind)
 {
 	struct shown s = { .kind = kind };
-	int before = failures;
+	unsigned long before = check_counts.failures;
 
 	show(&s);
 	door->enter(s.view);
@@ -129,7 +126,7 @@ static void one(const struct door *door, enum kind kind)
 	if (s.dmabuf >= 0)
 		close(s.dmabuf);
 	close(s.file);
-	printf("%s %s: %s\n", failures == before ? "ok  " : "FAIL", kinds[kind], door->name);
+	printf("%s %s: %s\n", check_counts.failures == before ? "ok  " : "FAIL", kinds[kind], door->name);
 }
 
 static void all_kinds(const struct door *door)
@@ -165,6 +162,5 @@ int main(int argc, char **argv)
 	all_kinds(&door_kvm);
 	for (const struct door *door = doors_of_calls; door->name; door++)
 		all_kinds(door);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures ? 1 : 0;
+	return check_end("ways around a view");
 }

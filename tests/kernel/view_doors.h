@@ -21,18 +21,8 @@ struct door {
 	void (*after)(char *view);
 };
 
-/* The error of a call that looks for the view's pages with get_user_pages(). */
-#define NO_PAGES(call)								\
-	do {									\
-		int got_;							\
-		errno = 0;							\
-		got_ = (call) < 0 ? errno : 0;					\
-		if (got_ != EFAULT && got_ != EEXIST) {				\
-			printf("  %s:%d: %s: %s, not EFAULT or EEXIST\n", __FILE__, __LINE__,	\
-			       #call, strerrorname_np(got_));			\
-			failures++;						\
-		}								\
-	} while (0)
+/* A call that looks for the view's pages with get_user_pages(). */
+#define NO_PAGES(call)	CHECK((call) < 0 && (errno == EFAULT || errno == EEXIST))
 
 /* view_doors_calls.c: system calls.  A list that ends with an empty door. */
 extern const struct door doors_of_calls[];

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* view_doors_calls.c - system calls that use or keep the pages behind an address: see view_doors.h */
-#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <linux/mempolicy.h>
 #include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "view_doors.h"
 
@@ -76,7 +72,7 @@ static int trace(void *view)
 
 static void traced(char *view)
 {
-	CHECK(in_child(trace, view) == 0);
+	CHECK(check_in_child(trace, view) == 0);
 	still_works(view);
 }
 
@@ -206,11 +202,8 @@ static void walked(char *view)
 	unsigned char in[VIEW_LENGTH / 4096];
 	int fd;
 
-	for (size_t i = 0; i < 3; i++) {
-		fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-		CHECK(fd >= 0 && write(fd, clear[i], 1) == 1);
-		close(fd);
-	}
+	for (size_t i = 0; i < 3; i++)
+		must_write(clear[i], "/proc/self/clear_refs");
 	for (size_t i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "/proc/self/%s", tables[i]);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -240,20 +233,16 @@ static const struct {
 static void advised(char *view)
 {
 	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
-		int ret = madvise(view, VIEW_LENGTH, advices[i].advice), error = ret ? errno : 0;
+		int error = madvise(view, VIEW_LENGTH, advices[i].advice) ? errno : 0;
 
-		if (advices[i].error >= 0 && error != advices[i].error) {
-			printf("  madvise %d: %s, not %s\n", advices[i].advice, strerrorname_np(error),
-			       strerrorname_np(advices[i].error));
-			failures++;
-		}
+		CHECK(advices[i].error < 0 || error == advices[i].error, "madvise %d: %s", advices[i].advice, strerror(error));
 		still_works(view);
 	}
 	WORKS(mlock(view, VIEW_LENGTH));
 	still_works(view);
 }
 
-/* Neither frames for all (pf), nor for those who ask for device memory (io); no copies, no dump. */
+/* Neither frames for all (pf), nor for callers that ask for device memory (io); no copies, no dump. */
 static void flags(char *view)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -299,35 +288,33 @@ static void moved(char *view)
 
 static void moved_after(char *view)
 {
-	(void)view;
 	CHECK(signal_of_read(elsewhere) == SIGBUS && signal_of_write(elsewhere, OWNED) == SIGBUS);
 	CHECK(!munmap(elsewhere, VIEW_LENGTH / 2));
 }
 
 /* ---- children ---- */
 
-static pid_t child;
-static int ask[2], answer[2];
+static struct process child;
 static bool inherits;
 
 /* Touches the view each time that it is asked to. */
-static void child_body(char *view)
+static int touches(int peer, void *view)
 {
 	char c;
 
-	while (read(ask[0], &c, 1) == 1) {
+	while (hear(peer)) {
 		c = (char)signal_of_read(view);
-		if (write(answer[1], &c, 1) != 1)
-			break;
+		CHECK(write(peer, &c, 1) == 1);
 	}
-	_exit(0);
+	return 0;
 }
 
 static int child_gets(void)
 {
 	char c = 0;
 
-	CHECK(write(ask[1], &c, 1) == 1 && read(answer[0], &c, 1) == 1);
+	say(child.peer);
+	CHECK(read(child.peer, &c, 1) == 1);
 	return c;
 }
 
@@ -336,25 +323,15 @@ static void inherited(char *view)
 {
 	inherits = !madvise(view, VIEW_LENGTH, MADV_DOFORK);
 	CHECK(inherits || errno == EINVAL);
-	CHECK(!pipe(ask) && !pipe(answer));
-	fflush(stdout);
-	child = fork();
-	if (!child) {
-		close(ask[1]);
-		child_body(view);
-	}
-	CHECK(child > 0);
+	child = begin(touches, view);
 	CHECK(child_gets() == (inherits ? 0 : SIGSEGV));
 	still_works(view);
 }
 
 static void inherited_after(char *view)
 {
-	(void)view;
 	CHECK(child_gets() == (inherits ? SIGBUS : SIGSEGV));
-	for (int i = 0; i < 2; i++)
-		CHECK(!close(ask[1 - i]) && !close(answer[1 - i]));
-	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(finish(&child) == 0);
 }
 
 /* ---- as root ---- */

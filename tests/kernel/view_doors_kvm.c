@@ -3,10 +3,7 @@
 #include "view_doors.h"
 
 #if defined(__x86_64__)
-#include <fcntl.h>
 #include <linux/kvm.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
 /* The guest's addresses: of its program, and of the view. */
 #define CODE_AT		0x1000
@@ -98,7 +95,6 @@ static void enter(char *view)
 
 static void after(char *view)
 {
-	(void)view;
 	CHECK(guest_reads() == -1);
 	munmap(state, (size_t)ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0));
 	munmap(code, PAGE);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* view_doors_vfio.c - a card that a user drives through VFIO is given a CPU view: see view_doors.h */
-#include <fcntl.h>
 #include <linux/vfio.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #include "peerdma_test_card.h"
 #include "view_doors.h"
@@ -85,7 +82,7 @@ static void master(void)
 }
 
 /* The card works: it copies a page's beginning to its end. */
-static void begin(void)
+static void vfio_begin(void)
 {
 	struct vfio_region_info bar = { .argsz = sizeof(bar), .index = VFIO_PCI_BAR0_REGION_INDEX };
 
@@ -111,7 +108,7 @@ static void enter(char *view)
 	int there, faulted;
 
 	if (!own)
-		begin();
+		vfio_begin();
 	NO_PAGES(there = dma_map(view, VIEW_AT, VIEW_LENGTH));
 	madvise(view, VIEW_LENGTH, MADV_DONTNEED);
 	NO_PAGES(faulted = dma_map(view, VIEW_AT, VIEW_LENGTH));
@@ -121,7 +118,6 @@ static void enter(char *view)
 /* If the door is open: what does the card reach? */
 static void after(char *view)
 {
-	(void)view;
 	if (!open_door)
 		return;
 	memset(own, 0, PAGE);

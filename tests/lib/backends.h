@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* backends.h - the tests of test_backends.c, and what they share. */
+/* backends.h - what the files of test_backends share. */
 #ifndef BACKENDS_H
 #define BACKENDS_H
 
@@ -24,20 +24,5 @@ unsigned long locked(void);
 int reset(void **state);
 int reset_cuda(void **state);
 int no_cuda(void **state);
-
-/* backends_host.c */
-void overlapping(void **state);
-void holes(void **state);
-void read_only(void **state);
-void host_views(void **state);
-
-/* backends_cuda.c */
-void dmabuf(void **state);
-void dmabuf_fails(void **state);
-void no_views(void **state);
-void by_id(void **state);
-void captured(void **state);
-void staging(void **state);
-void staging_mapped(void **state);
 
 #endif

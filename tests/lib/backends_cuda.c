@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* backends_cuda.c - a GPU's memory without the kernel module: CUDA's own dma-bufs, and copies. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "backends.h"
 #include "fake_cuda.h"
 #include "fake_sys.h"
@@ -39,11 +31,12 @@ int reset_cuda(void **state)
 
 int no_cuda(void **state)
 {
-	(void)state;
 	memset(cuda, 0, sizeof(*cuda));
 	cuda->state = 3;
 	return 0;
 }
+
+FIXTURE(reset_cuda, no_cuda)
 
 static int files(void)
 {
@@ -62,7 +55,7 @@ static uint32_t state_of(struct peerdma_region *region)
 	return s.state;
 }
 
-void dmabuf(void **state)
+CASE(dmabuf)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct peerdma_region *region;
@@ -71,7 +64,6 @@ void dmabuf(void **state)
 	int before, fd, part;
 	char *view;
 
-	(void)state;
 	fake.pin_error = -ENXIO;	/* the module is there, without the GPU's */
 	ctx = open_with(NULL, 0);
 	before = files();
@@ -84,7 +76,7 @@ void dmabuf(void **state)
 	assert_int_equal(s.flags & (PEERDMA_HOST | PEERDMA_DEVICE), PEERDMA_DEVICE);
 	assert_true(s.pinned_addr == (uintptr_t)memory && s.pinned_length == 3 * PAGE);
 	assert_int_equal(s.state, PEERDMA_STATE_LIVE);
-	assert_false(peerdma_valid(region));	/* nobody vouches for it */
+	assert_false(peerdma_valid(region));	/* no notification vouches for it */
 
 	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * PAGE);
@@ -110,13 +102,12 @@ void dmabuf(void **state)
 }
 
 /* What is missing is a better back-end: why there is none is in the text. */
-void no_views(void **state)
+CASE(no_views)
 {
 	struct peerdma_region *region;
 	struct peerdma *ctx;
 	void *view;
 
-	(void)state;
 	fake.open_error = -EACCES;
 	cuda->no_views = 1;
 	ctx = open_with(NULL, 0);
@@ -130,13 +121,12 @@ void no_views(void **state)
 }
 
 /* While the program records a graph. */
-void captured(void **state)
+CASE(captured)
 {
 	struct peerdma_region *region;
 	struct peerdma *ctx;
 	int fd;
 
-	(void)state;
 	fake.open_error = -ENOENT;
 	cuda->capturing = 1;
 	ctx = open_with(NULL, 0);
@@ -154,7 +144,7 @@ void captured(void **state)
 	assert_int_equal(cuda->capture_mode, 0);
 }
 
-void dmabuf_fails(void **state)
+CASE(dmabuf_fails)
 {
 	static const struct {
 		int cuda, error;
@@ -163,7 +153,6 @@ void dmabuf_fails(void **state)
 	struct peerdma *ctx = open_with("dmabuf", 0);
 	int before = files();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cuda->export_error = cases[i].cuda;
 		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), cases[i].error);
@@ -183,13 +172,13 @@ void dmabuf_fails(void **state)
 
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_PERSISTENT, NULL, &region), 0);
 	cuda->memory[0].id++;
-	assert_true(peerdma_valid(region));	/* it is of the memory, whoever frees it */
+	assert_true(peerdma_valid(region));	/* it is of the memory, whichever call frees it */
 	assert_int_equal(state_of(region), PEERDMA_STATE_LIVE);
 	peerdma_close(ctx);
 }
 
 /* In a cache: each hit asks for the buffer id, and the host's memory beside it does not. */
-void by_id(void **state)
+CASE(by_id)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cached *a, *b;
@@ -197,7 +186,6 @@ void by_id(void **state)
 	struct peerdma *ctx = open_with("dmabuf,host", 0);
 	int calls;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
 	assert_int_equal(peerdma_cache_get(cache, memory + 20 * PAGE, 10, &a), 0);
 	assert_int_equal(peerdma_cache_counters(cache, &c), 0);
@@ -239,7 +227,7 @@ void by_id(void **state)
 
 /* ---- a copy ---- */
 
-void staging(void **state)
+CASE(staging)
 {
 	struct peerdma_region *region = (void *)1;
 	struct peerdma_mapping *m;
@@ -248,7 +236,6 @@ void staging(void **state)
 	char *view;
 	int fd;
 
-	(void)state;
 	fake.open_error = -ENOENT;
 	cuda->export_error = 801;
 	memset(memory, 'a', 16 * PAGE);
@@ -300,13 +287,12 @@ void staging(void **state)
 }
 
 /* The copy is pinned by the kernel, where that has no way to the GPU's memory. */
-void staging_mapped(void **state)
+CASE(staging_mapped)
 {
 	struct peerdma *ctx = open_with("staging,kernel", 0);
 	struct peerdma_region *region;
 	struct peerdma_mapping *m;
 
-	(void)state;
 	assert_int_equal(peerdma_pin(ctx, memory, PAGE, PEERDMA_STAGING, NULL, &region), 0);
 	is_of(region, "staging", 0);
 	assert_int_equal(peerdma_map(region, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);

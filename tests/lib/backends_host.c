@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* backends_host.c - host memory that the library itself locks. */
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "backends.h"
+
+FIXTURE(reset, NULL)
 
 unsigned long locked(void)
 {
@@ -28,7 +22,7 @@ unsigned long locked(void)
 }
 
 /* Pins that overlap, at random: what is locked is what any of them holds. */
-void overlapping(void **state)
+CASE(overlapping)
 {
 	struct peerdma_region *regions[12] = { NULL };
 	unsigned int first[12], count[12], held[64] = { 0 };
@@ -36,7 +30,6 @@ void overlapping(void **state)
 	unsigned long before = locked(), pages;
 	uint32_t seed = 1;
 
-	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		unsigned int i = (seed = seed * 1664525 + 1013904223) >> 16;
 		unsigned int which = i % 12;
@@ -64,21 +57,20 @@ void overlapping(void **state)
 }
 
 /* Half of the range is not there: nothing is locked, also not what others hold no more. */
-void holes(void **state)
+CASE(holes)
 {
 	struct peerdma *ctx = open_with("host", 0);
 	struct peerdma_region *region, *other;
 	unsigned long before = locked();
 	char *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	munmap(p + 4 * PAGE, 4 * PAGE);
 	assert_int_equal(peerdma_pin(ctx, p + PAGE, PAGE, 0, NULL, &other), 0);
 	assert_int_equal(peerdma_pin(ctx, p, 8 * PAGE, 0, NULL, &region), -EFAULT);
 	assert_int_equal(locked() - before, PAGE);
 	assert_int_equal(peerdma_unpin(other), 0);
 	assert_int_equal(locked(), before);
-	/* Memory that went away while pinned is nobody's fault. */
+	/* Memory that went away while pinned is no error. */
 	assert_int_equal(peerdma_pin(ctx, p, 4 * PAGE, 0, NULL, &region), 0);
 	munmap(p, 4 * PAGE);
 	assert_int_equal(peerdma_unpin(region), 0);
@@ -87,7 +79,7 @@ void holes(void **state)
 }
 
 /* As by the kernel: what devices may write is writable, or nothing stays locked. */
-void read_only(void **state)
+CASE(read_only)
 {
 	struct peerdma *ctx = open_with("host", 0);
 	struct peerdma_region *region, *other;
@@ -96,7 +88,6 @@ void read_only(void **state)
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	char *image = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
 
-	(void)state;
 	assert_ptr_not_equal(image, MAP_FAILED);
 	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
 	assert_int_equal(peerdma_pin(ctx, p + PAGE, PAGE, PEERDMA_READONLY, NULL, &other), 0);
@@ -117,14 +108,13 @@ void read_only(void **state)
 	peerdma_close(ctx);
 }
 
-void host_views(void **state)
+CASE(host_views)
 {
 	struct peerdma *ctx = open_with("host", 0);
 	struct peerdma_region *region;
 	struct peerdma_notice n = { .size = sizeof(n) };
 	char *a, *b;
 
-	(void)state;
 	assert_int_equal(peerdma_pin(ctx, memory + 100, 10, 0, NULL, &region), 0);
 	assert_int_equal(peerdma_cpu_view(region, (void **)&a), 0);
 	assert_int_equal(peerdma_cpu_view(region, (void **)&b), 0);

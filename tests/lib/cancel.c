@@ -3,12 +3,7 @@
  * cancel.c - a thread is cancelled while it frees pinned memory, and while it unpins:
  * others can still poll, pin and unpin.  With softgpu's library, in this process.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -67,5 +62,5 @@ int main(void)
 	in_thread(unpin_it, b);
 	CHECK(peerdma_next_event(ctx, &notice, 0) == -EAGAIN, "nothing is left of the other");
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * checked_locks.c - the program's pthread_mutex_unlock() ends it if the thread does not hold the mutex, whoever calls it: so a
+ * checked_locks.c - the program's pthread_mutex_unlock() ends it if the thread does not hold the mutex, whichever library calls it: so a
  * lock that is not taken is noticed without a second thread that happens to come by. Only for glibc, and not for sanitizers,
  * which have one of their own.
  */

@@ -1,33 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* checks.h - tests that print a line per check and go on: CHECK(is_so, "what"). */
+/* checks.h - check.h for tests of libpeerdma: a failure comes with the last error's text. */
 #ifndef CHECKS_H
 #define CHECKS_H
 
-#include <stdarg.h>
-#include <stdio.h>
-
+#include "../check.h"
 #include "peerdma.h"
 
-static int failures;
-
-#define CHECK(ok, ...) check((ok), __LINE__, __VA_ARGS__)
-
-__attribute__((format(printf, 3, 4)))
-static inline int check(int ok, int line, const char *fmt, ...)
+static void say_last_error(void)
 {
-	va_list args;
+	printf("\tthe last error's text: %s\n", peerdma_last_error());
+}
 
-	printf("%s - ", ok ? "ok" : "not ok");
-	va_start(args, fmt);
-	vprintf(fmt, args);
-	va_end(args);
-	if (!ok) {
-		printf(" (line %d; the last error text: %s)", line, peerdma_last_error());
-		failures++;
-	}
-	printf("\n");
-	fflush(stdout);
-	return ok;
+__attribute__((constructor)) static void checks_begin(void)
+{
+	check_says = say_last_error;
 }
 
 #endif

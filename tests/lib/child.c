@@ -4,17 +4,10 @@
  * context changes nothing for the parent, and a child never waits for a lock that a
  * thread of the parent held when it was forked.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -68,7 +61,6 @@ static int unpins(void *arg)
 
 static int closes(void *arg)
 {
-	(void)arg;
 	peerdma_close(ctx);
 	return 0;
 }
@@ -110,7 +102,6 @@ static void *pins_and_frees(void *arg)
 	void *view;
 	gpu_ptr p;
 
-	(void)arg;
 	while (!over) {
 		if (cu.cuMemAlloc_v2(&p, MIB))
 			continue;
@@ -175,5 +166,5 @@ int main(void)
 	parent_hears("unpins both and closes", unpins_and_closes);
 	forked_in_the_middle();
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -66,7 +66,6 @@ out:
 
 int sys_open(const char *path)
 {
-	(void)path;
 	if (fake.open_error)
 		return fake.open_error;
 	fake.opens++;
@@ -75,7 +74,6 @@ int sys_open(const char *path)
 
 int sys_close(int fd)
 {
-	(void)fd;
 	fake.closes++;
 	return 0;
 }
@@ -276,7 +274,6 @@ int sys_ioctl(int fd, unsigned long request, void *arg)
 {
 	int ret;
 
-	(void)fd;
 	pthread_mutex_lock(&lock);
 	ret = do_ioctl(request, arg);
 	pthread_mutex_unlock(&lock);
@@ -288,7 +285,6 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 	bool at = offset != PEERDMA_MMAP_GENERATIONS && fake.view_at;
 	void *p;
 
-	(void)fd;
 	if (offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error)
 		return offset == PEERDMA_MMAP_GENERATIONS ? fake.generations_error : fake.view_error;
 	p = mmap(at ? fake.view_at : NULL, length, at ? PROT_NONE : PROT_READ | PROT_WRITE,
@@ -309,9 +305,6 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 
 int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 {
-	(void)fd;
-	(void)offset;
-	(void)prot;
 	if (fake.view_error)
 		return fake.view_error;
 	if (nth_fails(FAKE_VIEW))
@@ -343,7 +336,6 @@ int sys_read(int fd, void *buf, size_t length)
 {
 	int ret = -EAGAIN;
 
-	(void)fd;
 	if (length < sizeof(events[0]))
 		return -EINVAL;
 	if (fake.read_error)
@@ -364,7 +356,6 @@ int sys_poll_in(int fd, int timeout_ms)
 {
 	int ret;
 
-	(void)fd;
 	if (fake.poll_error)
 		return fake.poll_error;
 	pthread_mutex_lock(&lock);

@@ -6,19 +6,12 @@
  * this program's, or, by a tracer, some instructions after that.  Then the first thread forks, and the child makes
  * the same call.  A child that has not come back after some seconds waits for a thread that it does not have.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "peerdma_monitor.h"
@@ -36,12 +29,6 @@ static struct shared {
 static atomic_int calls_left;		/* of mprotect(), until one that waits */
 static atomic_bool stopped, go_on;
 static bool stops;			/* at pthread_key_create() */
-
-static void fatal(const char *what)
-{
-	fprintf(stderr, "forked_meanwhile: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
 
 static void wait_ms(unsigned int ms)
 {
@@ -76,13 +63,10 @@ int pthread_key_create(pthread_key_t *key, void (*end)(void *))
 
 static void see(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *subscribe(void *unused)
 {
-	(void)unused;
 	return (void *)(intptr_t)peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, see, NULL);
 }
 
@@ -140,8 +124,7 @@ static void test_monitor(void)
 
 		if (!pid)
 			_exit(forked_at(call));
-		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-			fatal("a run");
+		MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "a run");
 		if (WEXITSTATUS(status) == 4)
 			break;
 		hung += WEXITSTATUS(status) == 2;
@@ -150,8 +133,7 @@ static void test_monitor(void)
 			break;
 	}
 	if (call == 1 && !hung) {
-		printf("ok - this machine has no monitor of host memory # SKIP\n");
-		return;
+		check_skip("this machine has no monitor of host memory");
 	}
 	CHECK(!failed, "each run went as planned");
 	CHECK(!hung, "forked at each of %d calls of mprotect(), a child comes back: %u do not", call - 1, hung);
@@ -161,9 +143,8 @@ static void test_monitor(void)
 
 static void *fail_once(void *unused)
 {
-	(void)unused;
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	/* Whoever knows it may wait for it. */
+	/* The tracer waits for it once it is known. */
 	atomic_store(&shared->thread, (pid_t)syscall(SYS_gettid));
 	peerdma_monitor_start(0, NULL);
 	raise(SIGSTOP);
@@ -197,8 +178,7 @@ static bool at_its_end(pid_t thread)
 {
 	int status;
 
-	if (waitpid(thread, &status, __WALL) < 0 || !WIFSTOPPED(status))
-		fatal("the traced process ended");
+	MUST(waitpid(thread, &status, __WALL) >= 0 && WIFSTOPPED(status), "the traced process ended");
 	return WSTOPSIG(status) == SIGSTOP;
 }
 
@@ -214,8 +194,7 @@ static int forked_after(unsigned int steps)
 		forker();
 	while (!(thread = atomic_load(&shared->thread)))
 		wait_ms(1);
-	if (!at_its_end(thread))
-		fatal("it is not traced");
+	MUST(at_its_end(thread), "it is not traced");
 	while (steps--) {
 		ptrace(PTRACE_SINGLESTEP, thread, NULL, NULL);
 		if (at_its_end(thread))
@@ -252,5 +231,5 @@ int main(int argc, char **argv)
 		test_monitor();
 	else
 		test_error();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -6,22 +6,16 @@
  *
  * usage: limits kernel|host	the back-end
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "peerdma_cache.h"
 #include "checks.h"
 
 #define MIB	(1UL << 20)
-#define NOBODY	65534
-
+#define UNPRIVILEGED	65534
 
 static int says(const char *word)
 {
@@ -93,19 +87,11 @@ static void locked(struct peerdma *ctx, char *memory)
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)out;
 	return -EIO;
 }
 
 static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static void addresses(void)
@@ -131,10 +117,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	getrlimit(RLIMIT_MEMLOCK, &most);
-	if (most.rlim_cur < 2 * MIB || most.rlim_max < 2 * MIB) {
-		printf("skipped: this process may lock %llu bytes only\n", (unsigned long long)most.rlim_cur);
-		return 77;
-	}
+	if (most.rlim_cur < 2 * MIB || most.rlim_max < 2 * MIB)
+		check_skip("this process may lock %llu bytes only", (unsigned long long)most.rlim_cur);
 	setenv("PEERDMA_PROVIDER", argv[1], 1);
 	files(memory, kernel);
 	addresses();
@@ -143,9 +127,9 @@ int main(int argc, char **argv)
 		printf("not ok - %s\n", peerdma_last_error());
 		return 1;
 	}
-	if (!geteuid() && (setgid(NOBODY) || setuid(NOBODY)))
+	if (!geteuid() && (setgid(UNPRIVILEGED) || setuid(UNPRIVILEGED)))
 		return 2;
 	locked(ctx, memory);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

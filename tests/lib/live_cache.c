@@ -4,7 +4,7 @@
  * time, on a back-end that the machine has.
  *
  * There are a few buffers. Some threads use them through the cache, another frees one
- * and allocates it anew (nobody uses it meanwhile; addresses come again), and writes
+ * and allocates it anew (no thread uses it meanwhile; addresses come again), and writes
  * its number into it. What a get finds must be alive, and show that number.
  *
  *	live_cache BACK-END [OPERATIONS [SEED [MEMORY]]]
@@ -17,9 +17,6 @@
  * With libpeerdma-hooks in front of CUDA no region needs to be asked about.
  */
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"
@@ -44,12 +41,6 @@ static struct buffer {
 	unsigned long long id;
 } buffers[BUFFERS];
 
-static uint32_t next(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*seed >> 33);
-}
-
 /* ---- back-end `id' ---- */
 
 #define BUFFER_ID	7	/* CU_POINTER_ATTRIBUTE_BUFFER_ID */
@@ -63,24 +54,16 @@ static unsigned long long id_of(uint64_t addr)
 
 static int id_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->handle = (void *)(uintptr_t)id_of(addr);
 	return 0;
 }
 
 static void id_remove(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static int id_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
 {
-	(void)arg;
-	(void)length;
 	return (uintptr_t)region->registration == id_of(addr);
 }
 
@@ -123,10 +106,10 @@ static void *uses(void *arg)
 
 	cu.cuCtxSetCurrent(context);
 	for (unsigned long i = 0; i < operations; i++) {
-		struct buffer *b = &buffers[next(&seed) % BUFFERS];
+		struct buffer *b = &buffers[rnd(&seed) % BUFFERS];
 
 		pthread_rwlock_rdlock(&b->lock);
-		if (wrong(b, next(&seed) % (LENGTH - 4096)))
+		if (wrong(b, rnd(&seed) % (LENGTH - 4096)))
 			__atomic_add_fetch(&bad, 1, __ATOMIC_RELAXED);
 		pthread_rwlock_unlock(&b->lock);
 	}
@@ -267,10 +250,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "CUDA does not start\n");
 		return 1;
 	}
-	if (!memory_is_there(device)) {
-		printf("skipped: this CUDA has no memory of the kind '%s'\n", memory->name);
-		return 77;
-	}
+	if (!memory_is_there(device))
+		check_skip("this CUDA has no memory of the kind '%s'", memory->name);
 	if (!strcmp(backend, "id")) {
 		options.max_regions = 200;	/* nothing is dear here: hits, rather than misses */
 		CHECK(!peerdma_cache_create(&ops, NULL, &options, &cache), "a cache of buffer ids");
@@ -284,7 +265,7 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, uses, (void *)(uintptr_t)(seed * 1000 + i));
 	for (unsigned long i = 0; i < operations / 8; i++) {
-		struct buffer *b = &buffers[next(&seed) % BUFFERS];
+		struct buffer *b = &buffers[rnd(&seed) % BUFFERS];
 
 		pthread_rwlock_wrlock(&b->lock);
 		renew(b);
@@ -311,10 +292,10 @@ int main(int argc, char **argv)
 		CHECK(c.monitors & PEERDMA_MONITOR_CHECK && (hooks || c.stale), "the ids were asked for, and told: hooks %d", hooks);
 	else
 		CHECK(!!c.checked == (!strcmp(backend, "dmabuf") && !hooks) && !!(c.monitors & PEERDMA_MONITOR_CHECK) == !!c.checked,
-		      "the tag check is at work where nobody tells: back-end %s, hooks %d", backend, hooks);
+		      "the tag check is at work where frees are not reported: back-end %s, hooks %d", backend, hooks);
 	peerdma_cache_close(cache);
 	for (int i = 0; i < BUFFERS; i++)
 		memory->free(&buffers[i]);
 	peerdma_close(ctx);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

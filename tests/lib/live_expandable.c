@@ -10,14 +10,7 @@
  * Threads get ranges of some chunks, each of which shows its number, while others are
  * unmapped and mapped anew.  No get may fail, and none may find what was there before.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma_cache.h"
@@ -43,12 +36,6 @@ static struct {
 	int mapped;
 	unsigned char number;
 } chunks[CHUNKS];
-
-static uint32_t next(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*seed >> 33);
-}
 
 static gpu_ptr at(int i)
 {
@@ -213,7 +200,7 @@ static void racing(void)
 	map_all(0);
 }
 
-/* What lies beside a range comes and goes.  Nobody notices, and CUDA is not asked about it. */
+/* What lies beside a range comes and goes.  The region does not change, and CUDA is not asked about it. */
 static void beside(void)
 {
 	struct peerdma_cached *hold;
@@ -325,7 +312,7 @@ static void *uses(void *arg)
 
 	cu.cuCtxSetCurrent(context);
 	for (unsigned long i = 0; i < operations || !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
-		int from = (int)(next(&seed) % CHUNKS), most = 1 + (int)(next(&seed) % 8), to = from;
+		int from = (int)(rnd(&seed) % CHUNKS), most = 1 + (int)(rnd(&seed) % 8), to = from;
 
 		while (to < CHUNKS && to - from < most) {
 			pthread_rwlock_rdlock(&chunks[to].lock);
@@ -359,17 +346,17 @@ static void churn(uint64_t *seed)
 	int top = CHUNKS / 2;
 
 	for (unsigned long i = 0; i < operations / 8; i++) {
-		uint32_t what = next(seed) % 8;
+		uint32_t what = rnd(seed) % 8;
 
 		if (what == 7)
-			usleep(next(seed) % 200);	/* some gets between */
+			usleep(rnd(seed) % 200);	/* some gets between */
 
 		if (what < 4 && top < CHUNKS)
 			turn(top++, 1);
 		else if (what < 6 && top > CHUNKS / 2)
 			turn(--top, 0);
 		else if (top)
-			turn((int)(next(seed) % (uint32_t)top), what & 1);
+			turn((int)(rnd(seed) % (uint32_t)top), what & 1);
 	}
 }
 
@@ -498,5 +485,5 @@ int main(int argc, char **argv)
 	}
 	peerdma_close(ctx);
 	CHECK(!cu.cuMemAddressFree(base, CHUNKS * chunk), "all is unmapped");
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -5,27 +5,11 @@
  * peerdma.ko, peerdma_amd.ko and HIP; exits with 77 without HIP.
  */
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define LENGTH	300000UL
-
-static int failures;
-
-static int check(int ok, int line, const char *what)
-{
-	if (!ok)
-		printf("line %d: does not hold: %s (%s)\n", line, what, peerdma_last_error());
-	failures += !ok;
-	return ok;
-}
-
-#define CHECK(ok) check((ok), __LINE__, #ok)
 
 static int (*hip_malloc)(void **p, size_t size);
 static int (*hip_free)(void *p);
@@ -112,15 +96,12 @@ int main(void)
 {
 	struct peerdma *ctx;
 
-	if (!hip_open()) {
-		printf("there is no libamdhip64.so.6\n");
-		return 77;
-	}
+	if (!hip_open())
+		check_skip("there is no libamdhip64.so.6");
 	if (!CHECK(!peerdma_open(&ctx, 0)))
 		return 1;
 	pin(ctx);
 	cached(ctx);
 	peerdma_close(ctx);
-	printf("%s\n", failures ? "FAILED" : "all passed");
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -10,19 +10,12 @@
  *
  * Exits with 77 when this process may not lock as much memory as it takes.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -207,7 +200,7 @@ static void gpu_memory(void)
 	cu.cuMemFree_v2(p);
 }
 
-/* Nobody tells, but who asks is told, whatever is at that address by now. */
+/* No notification comes, but a query finds it, whatever is at that address by now. */
 static void freed_unseen(void)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
@@ -218,7 +211,7 @@ static void freed_unseen(void)
 	cu.cuMemAlloc_v2(&p, MIB);
 	CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DIRECT, NULL, &r) &&
 	      !peerdma_pin(ctx, ptr(p), MIB, PEERDMA_PERSISTENT, NULL, &kept), "two pins, one persistent");
-	CHECK(status(r).state == PEERDMA_STATE_LIVE && !peerdma_valid(r), "is alive, for who asks; nobody vouches for it");
+	CHECK(status(r).state == PEERDMA_STATE_LIVE && !peerdma_valid(r), "is alive, if queried; no notification vouches for it");
 	CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd) && lseek(fd, 0, SEEK_END) == (off_t)MIB, "a dma-buf of its size");
 	CHECK(!peerdma_export_dmabuf(r, 64 * KIB, 64 * KIB, &part) && lseek(part, 0, SEEK_END) == (off_t)(64 * KIB),
 	      "and of a part");
@@ -397,7 +390,7 @@ static int child(struct peerdma_region *r, gpu_ptr p, char *host)
 	struct peerdma_region *own;
 	struct peerdma *second;
 
-	failures = 0;
+	check_counts.failures = 0;
 	CHECK(!peerdma_query(NULL, ptr(p), &m) && m.kind == PEERDMA_KIND_UNKNOWN, "child: the parent's GPU memory is not known");
 	CHECK(!peerdma_query(NULL, host, &m) && m.kind == PEERDMA_KIND_HOST, "child: host memory is");
 	CHECK(peerdma_pin(ctx, host, 4096, 0, NULL, &own) == -EPERM, "child: %s", peerdma_last_error());
@@ -406,7 +399,7 @@ static int child(struct peerdma_region *r, gpu_ptr p, char *host)
 	peerdma_close(second);
 	CHECK(!peerdma_unpin(r), "child: gives back its copy of the region");
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_counts.failures != 0;
 }
 
 static void forked(void)
@@ -427,7 +420,7 @@ static void forked(void)
 	if (!pid)
 		_exit(child(r, p, host));
 	waitpid(pid, &wait_status, 0);
-	failures += wait_status != 0;
+	check_counts.failures += wait_status != 0;
 	CHECK(wait_status == 0, "the child has no complaints");
 	CHECK(peerdma_valid(r) == subject->tells && status(r).state == PEERDMA_STATE_LIVE && !dead(view), "the parent's pin and view live on");
 	CHECK(!peerdma_unpin(r), "until it unpins");
@@ -554,6 +547,5 @@ int main(int argc, char **argv)
 	staged();
 	forked();
 	peerdma_close(ctx);
-	printf("%d failed\n", failures);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

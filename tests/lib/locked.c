@@ -6,19 +6,12 @@
  *
  * What is locked is read from /proc/self/smaps.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_cache.h"
@@ -125,7 +118,7 @@ static int all_locked(void)
 	r = pin(p, 4);
 	CHECK(state(r) == PEERDMA_STATE_UNKNOWN, "of pages that the program locks, status says that it does not know");
 	CHECK(!peerdma_unpin(r) && locked(p, 4) == 0xf, "after mlockall(), an unpin unlocks nothing");
-	return failures != 0;
+	return check_counts.failures != 0;
 }
 
 /* What is locked is what the program had locked, and what any pin holds. */
@@ -212,8 +205,6 @@ static void replaced(void)
 
 static void seen(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void renew(char *p, size_t pages)
@@ -240,7 +231,6 @@ static void gone_somewhere(char *p)
 	CHECK(!peerdma_unpin(r) && locked(p, 8) == 0xff, "a pin's end leaves it alone after an event of all memory");
 	unlock(p, 8);
 #else
-	(void)p;
 #endif
 }
 
@@ -322,7 +312,7 @@ static void *pins_slowly(void *arg)
 	return NULL;
 }
 
-/* Memory whose pages somebody else fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
+/* Memory whose pages another thread fills in: an mlock(2) of it takes as long as that takes.  -1: not to be had. */
 static int slow_memory(char *p)
 {
 	struct uffdio_register how = { .range = { (uintptr_t)p, page }, .mode = UFFDIO_REGISTER_MODE_MISSING };
@@ -514,10 +504,11 @@ int main(void)
 
 	pid = fork();
 	if (!pid) {
-		failures = peerdma_open(&ctx, 0);
+		check_counts.failures = 0;
+		CHECK(!peerdma_open(&ctx, 0), "opens");
 		_exit(all_locked());
 	}
 	waitpid(pid, &status, 0);
 	CHECK(status == 0, "a process that locks all its memory");
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -7,13 +7,8 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "peerdma_monitor.h"
@@ -39,8 +34,6 @@ pid_t getpid(void)
 
 static void see(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *map_at(void *addr)
@@ -57,7 +50,6 @@ static void *pin_first(void *unused)
 	void *memory = map_at(NULL);
 	int ret;
 
-	(void)unused;
 	calls_left = place;
 	ret = peerdma_pin(ctx, memory, page, PEERDMA_HOST, NULL, &region);
 	calls_left = 0;
@@ -105,10 +97,8 @@ int main(void)
 	int status, live = 0, unlocked = 0, others = 0;
 
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, see, NULL)) {
-		printf("ok - this machine has no monitor of host memory # SKIP\n");
-		return 0;
-	}
+	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, see, NULL))
+		check_skip("this machine has no monitor of host memory");
 	for (place = 1; place < PLACES_MOST; place++) {
 		pid_t pid = fork();
 
@@ -124,5 +114,5 @@ int main(void)
 	}
 	CHECK(place > 1 && !others, "the first pin is held up at each of %d places", place - 1);
 	CHECK(!live && !unlocked, "what replaced another pin's memory is not taken for it, nor unlocked: %d and %d are", live, unlocked);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -6,11 +6,6 @@
  * usage: nulls HEADER...     each function that they declare must be in the table
  */
 #include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"
@@ -63,8 +58,6 @@ static int fd;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 TRY(open, peerdma_open(P(0, &new_ctx), 0))
@@ -288,5 +281,5 @@ int main(int argc, char **argv)
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -4,11 +4,7 @@
  * bytes.  1 TiB of host memory that is not touched, of addresses that nothing has, and of
  * both with the GPU's memory in between.
  */
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -59,5 +55,5 @@ int main(void)
 	for (size_t i = 0; i < n && i < 64; i++)
 		gpu += m[i].kind == PEERDMA_KIND_DEVICE && m[i].base == p && m[i].length == 8 * MIB;
 	CHECK(gpu == 1, "the GPU's memory is found in it");
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -7,15 +7,12 @@
 #define SIDE_BY_SIDE_H
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "fake_cuda.h"
 #include "fake_sys.h"
 #include "fake_verbs.h"
@@ -43,7 +40,6 @@ static void allocations(int n, size_t size)
 
 static int reset(void **state)
 {
-	(void)state;
 	fake_reset();
 	memset(verbs, 0, sizeof(*verbs));
 	memset(cuda, 0, sizeof(*cuda));

@@ -4,19 +4,10 @@
  * passed over; the kernel is a stand-in.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "backends.h"
 #include "fake_cuda.h"
 #include "fake_sys.h"
@@ -54,17 +45,17 @@ void says(const char *text)
 
 int reset(void **state)
 {
-	(void)state;
 	fake_reset();
 	return 0;
 }
 
-static void names(void **state)
+FIXTURE(reset, NULL)
+
+CASE(names)
 {
 	static const char *const bad[] = { "x", "kernel,x", "kernel,,host", ",", "kernel ", "Kernel", "kern", "kernels" };
 	struct peerdma *ctx = (void *)1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		setenv("PEERDMA_PROVIDER", bad[i], 1);
 		assert_int_equal(peerdma_open(&ctx, 0), -EINVAL);
@@ -79,12 +70,11 @@ static void names(void **state)
 }
 
 /* The best there is, and nothing to explain. */
-static void best(void **state)
+CASE(best)
 {
 	struct peerdma *ctx = open_with(NULL, 0);
 	struct peerdma_region *region;
 
-	(void)state;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), 0);
 	is_of(region, "kernel", 1);
 	assert_string_equal(peerdma_why(region), "");
@@ -104,13 +94,12 @@ static void cannot(struct peerdma_region *region)
 	assert_string_equal(peerdma_last_error(), text);
 }
 
-static void next_best(void **state)
+CASE(next_best)
 {
 	struct peerdma_region *region, *other;
 	const char *why;
 	struct peerdma *ctx;
 
-	(void)state;
 	fake.open_error = -ENOENT;
 	ctx = open_with(NULL, 0);
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &region), 0);
@@ -143,13 +132,12 @@ static void next_best(void **state)
 }
 
 /* A back-end that could but for want of room is not passed over. */
-static void no_room(void **state)
+CASE(no_room)
 {
 	static const int errors[] = { -ENOMEM, -ENOSPC, -EMFILE, -EFAULT, -ESTALE };
 	struct peerdma *ctx = open_with(NULL, 0);
 	struct peerdma_region *region = (void *)1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		fake.pin_error = errors[i];
 		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), errors[i]);
@@ -163,12 +151,11 @@ static void no_room(void **state)
 }
 
 /* Refused, and each is named. */
-static void direct(void **state)
+CASE(direct)
 {
 	struct peerdma_region *region = (void *)1;
 	struct peerdma *ctx;
 
-	(void)state;
 	fake.open_error = -ENOENT;
 	ctx = open_with("kernel,soft", 0);
 	assert_true(peerdma_pin(ctx, memory, 10, PEERDMA_DIRECT, NULL, &region) < 0);
@@ -207,13 +194,12 @@ static void begins(const char *text)
 }
 
 /* The cause is the first sentence; what other back-ends have to say follows. */
-static void cause_first(void **state)
+CASE_WITH(cause_first, reset_cuda, no_cuda)
 {
 	struct peerdma_region *region = (void *)1;
 	void *hole = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct peerdma *ctx;
 
-	(void)state;
 	munmap(hole, 4 * PAGE);
 	fake.open_error = -ENOENT;
 	ctx = open_with(NULL, 0);
@@ -236,12 +222,11 @@ static void cause_first(void **state)
 }
 
 /* peerdma.ko alone takes a GPU's address for the host's, at which there is nothing. */
-static void no_provider(void **state)
+CASE_WITH(no_provider, reset_cuda, no_cuda)
 {
 	struct peerdma_region *region = (void *)1;
 	struct peerdma *ctx = open_with("kernel", 0);
 
-	(void)state;
 	fake.pin_error = -EFAULT;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
 	begins("no provider for this GPU memory is loaded; load it with 'modprobe peerdma_nvidia'");
@@ -279,15 +264,14 @@ static void no_provider(void **state)
 	peerdma_close(ctx);
 }
 
-/* Without PEERDMA_HOST nobody gets the pages in which the host's copy happens to be. */
-static void managed(void **state)
+/* Without PEERDMA_HOST no caller gets the pages in which the host's copy happens to be. */
+CASE_WITH(managed, reset_cuda, no_cuda)
 {
 	struct peerdma_region *region = (void *)1;
 	struct peerdma *ctx = open_with(NULL, 0);
 	struct peerdma_cached *hold = (void *)1;
 	struct peerdma_cache *cache;
 
-	(void)state;
 	cuda->memory[0].managed = 1;
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), -ENXIO);
@@ -303,28 +287,6 @@ static void managed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(names, reset),
-		cmocka_unit_test_setup(best, reset),
-		cmocka_unit_test_setup(next_best, reset),
-		cmocka_unit_test_setup(no_room, reset),
-		cmocka_unit_test_setup(direct, reset),
-		cmocka_unit_test_setup(overlapping, reset),
-		cmocka_unit_test_setup(holes, reset),
-		cmocka_unit_test_setup(read_only, reset),
-		cmocka_unit_test_setup(host_views, reset),
-		cmocka_unit_test_setup_teardown(dmabuf, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(dmabuf_fails, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(no_views, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(by_id, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(cause_first, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(no_provider, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(managed, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(captured, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(staging, reset_cuda, no_cuda),
-		cmocka_unit_test_setup_teardown(staging_mapped, reset_cuda, no_cuda),
-	};
-
 	/* The stand-in first: a context for the software GPU takes what is there, or else loads softgpu's. */
 	dlopen("libcuda.so.1", RTLD_NOW);
 	memory = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -335,5 +297,5 @@ int main(void)
 		return 77;
 	}
 	syscall(SYS_munlock, memory, 64 * PAGE);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

@@ -56,7 +56,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(sorted({result["size"] for result in answer["results"]}), [1 << 10, 1 << 16, 1 << 20])
 
     def test_usual_sizes(self):
-        """What is measured, and in which sizes, where nobody says; pins only where this user may lock so much."""
+        """What is measured, and in which sizes, by default; pins only where this user may lock so much."""
         pins, copies = (4096, 65536, 1 << 20, 16 << 20), (64, 4096, 65536, 1 << 20, 16 << 20)
         batches = {"cache": 64, "query": 16, "pin": 1, "map": 1}
         wanted = {("cache", name): (16, 1024, 65536) for name in ("hit", "hit, word", "miss and end")}

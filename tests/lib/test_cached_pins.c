@@ -3,16 +3,9 @@
  * test_cached_pins.c - a cache of pins, on a stand-in for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "fake_cuda.h"
 #include "fake_sys.h"
 #include "peerdma_cache.h"
@@ -25,14 +18,12 @@ static struct peerdma_cache *cache;
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_reset();
 	return peerdma_open(&ctx, 0) || peerdma_cache_open(ctx, NULL, &cache);
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	peerdma_cache_close(cache);
 	for (int i = 0; i < FAKE_PINS; i++) {
 		if (fake.pins[i].live)
@@ -41,6 +32,8 @@ static int teardown(void **state)
 	peerdma_close(ctx);
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static struct peerdma_cached *get(void *p, size_t length)
 {
@@ -60,11 +53,10 @@ static uint64_t pins_made(void)
 	return c.misses;
 }
 
-static void once(void **state)
+CASE(once)
 {
 	struct peerdma_cached *a = get(memory + 100, 1000), *b;
 
-	(void)state;
 	peerdma_cache_put(cache, a);
 	b = get(memory + 200, 10);
 	assert_ptr_equal(a, b);
@@ -77,13 +69,12 @@ static void once(void **state)
 	assert_int_equal(fake.unpins, 1);
 }
 
-/* The kernel says that it is over: the next get makes a new one, and the old one is unpinned when nobody holds it. */
-static void revoked(void **state)
+/* The kernel says that it is over: the next get makes a new one, and the old one is unpinned when no caller holds it. */
+CASE(revoked)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cached *held = get(memory, 1000), *again;
 
-	(void)state;
 	fake_revoke(1);
 	assert_false(peerdma_valid(held->registration));
 	again = get(memory, 1000);
@@ -97,11 +88,10 @@ static void revoked(void **state)
 }
 
 /* Freed while it was being pinned, three times: the fourth is the one. */
-static void revoked_at_once(void **state)
+CASE(revoked_at_once)
 {
 	struct peerdma_cached *hold;
 
-	(void)state;
 	fake.revoked_at_once = 3;
 	hold = get(memory, 1000);
 	assert_int_equal(fake.unpins, 3);
@@ -113,12 +103,11 @@ static void revoked_at_once(void **state)
 }
 
 /* The provider is full: what is idle makes way, and if nothing is, the reason is peerdma_pin()'s. */
-static void full(void **state)
+CASE(full)
 {
 	static const int errors[] = { -ENFILE, -ENOSPC, -ENOMEM, -EDQUOT, -ENOBUFS };
 	struct peerdma_cached *hold;
 
-	(void)state;
 	fake.pin_error = -ENOSPC;
 	assert_int_equal(peerdma_cache_get(cache, memory, 1, &hold), -ENOSPC);
 	assert_non_null(strstr(peerdma_last_error(), "peerdma bar1"));
@@ -130,13 +119,12 @@ static void full(void **state)
 	}
 }
 
-static void readonly(void **state)
+CASE(readonly)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o), .access = PEERDMA_ACCESS_READ };
 	struct peerdma_cache *c;
 	struct peerdma_cached *hold;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, &o, &c), 0);
 	assert_int_equal(peerdma_cache_get(c, memory, 1, &hold), 0);
 	assert_true(fake.pins[1].flags & PEERDMA_READONLY);
@@ -147,12 +135,11 @@ static void readonly(void **state)
 }
 
 /* Pinned for reading, then for writing too: anew, once, without PEERDMA_READONLY. */
-static void upgraded(void **state)
+CASE(upgraded)
 {
 	struct peerdma_cache_request q = { .size = sizeof(q), .access = PEERDMA_ACCESS_READ };
 	struct peerdma_cached *read, *both, *again;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_get_with(cache, memory, 1000, &q, &read), 0);
 	assert_true(fake.pins[1].flags & PEERDMA_READONLY);
 	both = get(memory + 10, 10);
@@ -170,7 +157,7 @@ static void upgraded(void **state)
 }
 
 /* What the caller knows of the memory is not asked for. */
-static void known(void **state)
+CASE(known)
 {
 	struct peerdma_memory host = { .size = sizeof(host), .kind = PEERDMA_KIND_HOST };
 	struct peerdma_memory device = {
@@ -180,7 +167,6 @@ static void known(void **state)
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cached *hold;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_get_with(cache, memory + 3 * MIB, 10, &q, &hold), 0);
 	assert_int_equal(fake.last_pin.flags, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY);
 	peerdma_cache_put(cache, hold);
@@ -198,7 +184,7 @@ static void known(void **state)
 }
 
 /* A dma-buf that the caller has: pinned at the offset, found by the address. */
-static void dmabuf(void **state)
+CASE(dmabuf)
 {
 	struct peerdma_memory m = { .size = sizeof(m), .kind = PEERDMA_KIND_DEVICE };
 	struct peerdma_cache_request q = {
@@ -208,7 +194,6 @@ static void dmabuf(void **state)
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct peerdma_cached *hold, *again;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_get_with(cache, memory + 8192, 100, &q, &hold), 0);
 	assert_ptr_equal(hold->addr, memory + 8192);
 	assert_int_equal(peerdma_status(hold->registration, &s), 0);
@@ -226,7 +211,7 @@ static void dmabuf(void **state)
  * The caller knows where the range begins, and what follows is of no known kind, because CUDA fails: it is
  * registered as it was asked for, beside what is there, and not taken for GPU memory that ends where the first does.
  */
-static void unknown_end(void **state)
+CASE(unknown_end)
 {
 	struct peerdma_memory device = {
 		.size = sizeof(device), .kind = PEERDMA_KIND_DEVICE, .base = (uintptr_t)memory, .length = MIB,
@@ -240,7 +225,6 @@ static void unknown_end(void **state)
 	struct peerdma_cached *first, *hold;
 	struct fake_cuda *(*cuda)(void);
 
-	(void)state;
 	assert_non_null(library);
 	*(void **)&cuda = dlsym(library, "fake_cuda");
 	assert_non_null(cuda);
@@ -260,12 +244,11 @@ static void unknown_end(void **state)
 	dlclose(library);
 }
 
-static void mapped_once(void **state)
+CASE(mapped_once)
 {
 	struct peerdma_cached *hold = get(memory, 1000);
 	struct peerdma_mapping *a, *b, *other;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_map(cache, hold, "0000:03:00.0", PEERDMA_TO_DEVICE, &a), 0);
 	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.0", PEERDMA_TO_DEVICE, &b), 0);
 	assert_ptr_equal(a, b);
@@ -273,7 +256,7 @@ static void mapped_once(void **state)
 	assert_ptr_not_equal(a, other);
 	assert_int_equal(peerdma_cache_map(cache, hold, "03:00.1", PEERDMA_TO_DEVICE, &other), 0);
 	assert_int_equal(fake.mappings, 3);
-	/* A mapping of the caller's own is no one else's. */
+	/* A mapping of the caller's own is not shared. */
 	assert_int_equal(peerdma_map(hold->registration, "04:00.0", PEERDMA_TO_DEVICE, &a), 0);
 	assert_int_equal(peerdma_cache_map(cache, hold, "04:00.0", PEERDMA_TO_DEVICE, &b), 0);
 	assert_ptr_not_equal(a, b);
@@ -283,21 +266,8 @@ static void mapped_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(once, setup, teardown),
-		cmocka_unit_test_setup_teardown(revoked, setup, teardown),
-		cmocka_unit_test_setup_teardown(revoked_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(full, setup, teardown),
-		cmocka_unit_test_setup_teardown(readonly, setup, teardown),
-		cmocka_unit_test_setup_teardown(mapped_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(upgraded, setup, teardown),
-		cmocka_unit_test_setup_teardown(known, setup, teardown),
-		cmocka_unit_test_setup_teardown(dmabuf, setup, teardown),
-		cmocka_unit_test_setup_teardown(unknown_end, setup, teardown),
-	};
-
 	memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

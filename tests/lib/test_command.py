@@ -250,7 +250,7 @@ class Pins(unittest.TestCase):
         tree = Tree(self)
         os.makedirs(tree.path + "/sys/kernel/debug/peerdma")
         path = tree.path + "/sys/kernel/debug/peerdma/pins"
-        os.mkfifo(path)                                                  # nobody writes to it
+        os.mkfifo(path)                                                  # it has no writer
         self.assertEqual(run("pins", tree=tree).returncode, 1)
         os.unlink(path)
         os.symlink("/dev/zero", path)                                    # without end

@@ -4,18 +4,11 @@
  * sizes, with one method (argument 1; exit code 77: this CPU has not got it);
  * peerdma_flush_inbound() with and without CUDA (argument "flush").
  *
- * The "view" is ordinary memory between two pages that nobody may touch: the
+ * The "view" is ordinary memory between two pages without access: the
  * method is the same, and a byte too many is seen at once.  What write-combined
  * memory makes of it, live_regions tries in a virtual machine.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"
@@ -70,8 +63,6 @@ static void touched(int sig, siginfo_t *info, void *context)
 {
 	unsigned char *at = info->si_addr;
 
-	(void)sig;
-	(void)context;
 	if (at >= passing + 4096 && at < passing + 8192) {
 		mprotect(passing, 4096, PROT_NONE);
 		passing += 4096;
@@ -175,5 +166,5 @@ int main(int argc, char **argv)
 		copy(argv[1]);
 	else
 		return 2;
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -4,20 +4,10 @@
  * each call says of wrong arguments, and in a forked child. The kernel is a stand-in.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "internal.h"	/* before cmocka, which has a fail() of its own */
-#include <cmocka.h>
+#include "../cases.h"
 
 #include "fake_cuda.h"
 #include "fake_sys.h"
@@ -35,7 +25,6 @@ static struct fake_cuda *cuda;
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_reset();
 	memset(cuda, 0, sizeof(*cuda));
 	cuda->state = 3;
@@ -46,10 +35,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	peerdma_close(ctx);
 	return fake.opens == fake.closes && fake.mmaps == fake.munmaps ? 0 : -1;
 }
+
+FIXTURE(setup, teardown)
 
 static void says(const char *call, const char *text)
 {
@@ -244,12 +234,11 @@ static const struct row {
 };
 
 /* None of them leaves anything behind or takes anything away: what was made before stays, and the calls work again. */
-static void of_the_kernel(void **state)
+CASE(of_the_kernel)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < N(rows); i++) {
 		const struct row *r = &rows[i];
 		int opened = fake.opens - fake.closes, mapped = fake.mmaps - fake.munmaps, live = 0, ret;
@@ -331,7 +320,7 @@ static int unpin_all(void)
 }
 
 /* Each of them in turn fails: the call says so and names itself, all is as before, and the next time it works. */
-static void of_segments(void **state)
+CASE(of_segments)
 {
 	static const struct {
 		const char *name;
@@ -346,7 +335,6 @@ static void of_segments(void **state)
 		{ "peerdma_unpin: handle ", unpin_all, PEERDMA_UNPIN, false },
 	};
 
-	(void)state;
 	assert_int_equal(peerdma_unmap(mapping), 0);
 	assert_int_equal(peerdma_unpin(region), 0);
 	fake.device_memory = 1;
@@ -405,7 +393,7 @@ static void of_segments(void **state)
 
 /* ---- what the kernel gets, and what of its answer becomes the caller's ---- */
 
-static void given(void **state)
+CASE(given)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct peerdma_region *r;
@@ -414,7 +402,6 @@ static void given(void **state)
 	char *view;
 	int fd;
 
-	(void)state;
 	assert_int_equal(peerdma_pin(ctx, memory + 65536 + 7, 3000, PEERDMA_READONLY | PEERDMA_HOST, "it", &r), 0);
 	assert_true(fake.last_pin.addr == (uintptr_t)memory + 65536 + 7 && fake.last_pin.length == 3000);
 	assert_int_equal(fake.last_pin.flags, PEERDMA_PIN_HOST | PEERDMA_PIN_READONLY);
@@ -477,7 +464,7 @@ static void given(void **state)
 /* ---- waits ---- */
 
 /* How long the kernel is asked to wait: what is left of it, when it was for nothing. */
-static void waits(void **state)
+CASE(waits)
 {
 	static const struct {
 		int timeout, spurious, polls, first_from, first_to, last_from, last_to;
@@ -493,7 +480,6 @@ static void waits(void **state)
 	};
 	struct peerdma_notice n = { .size = sizeof(n) };
 
-	(void)state;
 	for (size_t i = 0; i < N(cases); i++) {
 		fake.spurious = cases[i].spurious;
 		fake.polls = 0;
@@ -512,7 +498,7 @@ static void waits(void **state)
 
 /* ---- wrong arguments ---- */
 
-static void wrong_pins(void **state)
+CASE(wrong_pins)
 {
 	static const struct {
 		uintptr_t addr;
@@ -534,7 +520,6 @@ static void wrong_pins(void **state)
 	};
 	struct peerdma_region *none;
 
-	(void)state;
 	fake.pin_error = -EFAULT;
 	for (size_t i = 0; i < N(pins); i++)
 		failed_with(peerdma_pin(ctx, (void *)pins[i].addr, pins[i].length, pins[i].flags, NULL, &none),
@@ -547,7 +532,7 @@ static void wrong_pins(void **state)
 	}
 }
 
-static void wrong_others(void **state)
+CASE(wrong_others)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma_status s = { .size = 4 };
@@ -558,7 +543,6 @@ static void wrong_others(void **state)
 	struct peerdma_region *readonly;
 	void *view;
 
-	(void)state;
 	for (unsigned int bit = 0; bit < 32; bit++) {
 		if (!(1U << bit & (PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT)))
 			failed_with(peerdma_open(&none, 1U << bit), -EINVAL, "peerdma_open: ", "unknown flags");
@@ -637,14 +621,13 @@ static void child(struct peerdma_cache *cache, struct peerdma_cached *hold)
 	_exit(0);
 }
 
-static void in_a_child(void **state)
+CASE(in_a_child)
 {
 	struct peerdma_cache *cache;
 	struct peerdma_cached *hold;
 	pid_t pid;
 	int status;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
 	assert_int_equal(peerdma_cache_get(cache, memory, 10, &hold), 0);
 	pid = fork();
@@ -657,12 +640,11 @@ static void in_a_child(void **state)
 }
 
 /* Device memory of which CUDA, which is there, knows nothing: another vendor's. */
-static void of_another_provider(void **state)
+CASE(of_another_provider)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct peerdma_region *r;
 
-	(void)state;
 	fake.device_memory = 1;
 	cuda->state = 0;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &r), 0);
@@ -673,22 +655,20 @@ static void of_another_provider(void **state)
 }
 
 /* What is wrong with a cache's options is told of the call that was made. */
-static void cache_of_pins(void **state)
+CASE(cache_of_pins)
 {
 	struct peerdma_cache_options options = { .size = sizeof(options), .flags = 1U << 31 };
 	struct peerdma_cache *cache;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, &options, &cache), -EINVAL);
 	assert_non_null(strstr(peerdma_last_error(), "peerdma_cache_open: flags 0x80000000: this kind of cache supports"));
 }
 
 /* A back-end that is named twice is there once, whichever it is. */
-static void named_twice(void **state)
+CASE_WITH(named_twice, NULL, NULL)
 {
 	struct peerdma *both = NULL;
 
-	(void)state;
 	fake_reset();
 	setenv("PEERDMA_PROVIDER", "kernel,kernel,host,host,kernel,staging,dmabuf,staging,dmabuf", 1);
 	assert_int_equal(peerdma_open(&both, 0), 0);
@@ -701,13 +681,12 @@ static void named_twice(void **state)
 /* ---- descriptors of the library's own ---- */
 
 /* A context whose notices come from the library needs one or two: with none left it is not opened, and leaves none. */
-static void no_descriptors(void **state)
+CASE_WITH(no_descriptors, NULL, NULL)
 {
 	struct rlimit was, now;
 	struct peerdma *none = (void *)1;
 	int first = dup(0);
 
-	(void)state;
 	close(first);
 	getrlimit(RLIMIT_NOFILE, &was);
 	now = was;
@@ -730,12 +709,11 @@ static void no_descriptors(void **state)
 /* ---- where the heap begins ---- */
 
 /* Field 47 of /proc/self/stat; the name in it may have blanks and brackets. */
-static void heap(void **state)
+CASE_WITH(heap, NULL, NULL)
 {
 	char line[1024];
 	size_t n = (size_t)sprintf(line, "1 (a) 9 (b) S");
 
-	(void)state;
 	for (int field = 4; field <= 52; field++)
 		n += (size_t)sprintf(line + n, " %d", 1000 + field);
 	assert_int_equal(host_heap_start(line), 1047);
@@ -751,20 +729,6 @@ static void heap(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(of_the_kernel, setup, teardown),
-		cmocka_unit_test_setup_teardown(given, setup, teardown),
-		cmocka_unit_test_setup_teardown(of_segments, setup, teardown),
-		cmocka_unit_test_setup_teardown(waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(wrong_pins, setup, teardown),
-		cmocka_unit_test_setup_teardown(wrong_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(in_a_child, setup, teardown),
-		cmocka_unit_test_setup_teardown(of_another_provider, setup, teardown),
-		cmocka_unit_test_setup_teardown(cache_of_pins, setup, teardown),
-		cmocka_unit_test(named_twice),
-		cmocka_unit_test(no_descriptors),
-		cmocka_unit_test(heap),
-	};
 	struct fake_cuda *(*get)(void);
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	int ret;
@@ -774,7 +738,7 @@ int main(void)
 	if (!get || !memory)
 		return 1;
 	cuda = get();
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	ret = cases_run(NULL, NULL);
 	free(memory);
 	return ret;
 }

@@ -4,11 +4,7 @@
  * pins and a cache: live_hip.c.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "checks.h"
 #include "fake_hsa.h"
@@ -102,5 +98,5 @@ int main(void)
 	m = query(memory);
 	CHECK(is_gpus(&m), "the parent has it still");
 	munmap(memory, LENGTH);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -4,9 +4,6 @@
  * crash when it is asked about it.  So a call asks about no memory that it does not name,
  * though a cache's region has more; and what is known of a part only is not said of all.
  */
-#include <errno.h>
-#include <unistd.h>
-
 #include "side_by_side.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"
@@ -15,7 +12,6 @@ static struct peerdma_cache *cache;
 
 static int over(void **state)
 {
-	(void)state;
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 	return 0;
@@ -109,17 +105,18 @@ static void with(const char *provider, void (*test)(void))
 }
 
 #define BOTH(test) \
-	static void test##_dmabuf(void **state) { (void)state; with("dmabuf", test); } \
-	static void test##_kernel(void **state) { (void)state; with("kernel", test); }
+	CASE(test##_dmabuf) { with("dmabuf", test); } \
+	CASE(test##_kernel) { with("kernel", test); }
+
+FIXTURE(reset, over)
 
 BOTH(hits)
 BOTH(misses_beside)
 BOTH(more_access)
 
 /* One allocation was where two are now: the get is of the second. */
-static void other_in_its_place(void **state)
+CASE(other_in_its_place)
 {
-	(void)state;
 	allocations(1, 4 * PAGE);
 	fake.allocation = 0;
 	begin("dmabuf");
@@ -133,11 +130,10 @@ static void other_in_its_place(void **state)
 }
 
 /* The caller's mistake costs an error. */
-static void past_the_end(void **state)
+CASE(past_the_end)
 {
 	struct peerdma_cached *hold;
 
-	(void)state;
 	allocations(4, PAGE);
 	begin("dmabuf");
 	touch(0, 3);
@@ -147,9 +143,8 @@ static void past_the_end(void **state)
 }
 
 /* Host memory that CUDA allocated is asked about, too. */
-static void host_memory(void **state)
+CASE(host_memory)
 {
-	(void)state;
 	for (int i = 0; i < N; i++)
 		cuda->memory[i].type = 1;
 	fake.device_memory = 0;
@@ -160,13 +155,12 @@ static void host_memory(void **state)
 	assert_true(misses() == 2 && !cuda->asked_leaving);
 }
 
-static void copies(void **state)
+CASE(copies)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o), .flags = PEERDMA_CACHE_STAGING };
 	const struct peerdma_mr *mr;
 	struct peerdma_cached *hold;
 
-	(void)state;
 	open_with("dmabuf,host,staging");
 	assert_int_equal(peerdma_cache_open(ctx, &o, &cache), 0);
 	touch(0, 4);
@@ -181,11 +175,10 @@ static void copies(void **state)
 
 /* ---- what is known of a part ---- */
 
-static void gone(void **state)
+CASE(gone)
 {
 	struct peerdma_cached *hold;
 
-	(void)state;
 	begin("dmabuf");
 	touch(0, 4);
 	cuda->memory[3].size = 0;
@@ -197,17 +190,15 @@ static void gone(void **state)
 
 static int unknown_to_the_host(const void *addr)
 {
-	(void)addr;
 	return 1;
 }
 
 /* A peer-memory client ends the MR as a whole when any of its memory goes. */
-static void mr_over(void **state)
+CASE(mr_over)
 {
 	const struct peerdma_mr *mr, *next;
 	struct peerdma_cached *hold;
 
-	(void)state;
 	begin("dmabuf");
 	verbs->dmabuf_error = EOPNOTSUPP;
 	hold = get(0, 4);
@@ -222,12 +213,11 @@ static void mr_over(void **state)
 }
 
 /* No MR can be made of what is half gone; the next get has one of its own. */
-static void no_mr(void **state)
+CASE(no_mr)
 {
 	const struct peerdma_mr *mr;
 	struct peerdma_cached *hold;
 
-	(void)state;
 	begin("dmabuf");
 	verbs->dmabuf_error = EOPNOTSUPP;
 	verbs->not_host = unknown_to_the_host;
@@ -241,12 +231,11 @@ static void no_mr(void **state)
 	peerdma_cache_put(cache, hold);
 }
 
-static void exported_part(void **state)
+CASE(exported_part)
 {
 	struct peerdma_cached *hold;
 	int fd;
 
-	(void)state;
 	begin("dmabuf");
 	hold = get(0, 4);
 	cuda->memory[1].id = 700;
@@ -258,22 +247,5 @@ static void exported_part(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(hits_dmabuf, reset, over),
-		cmocka_unit_test_setup_teardown(hits_kernel, reset, over),
-		cmocka_unit_test_setup_teardown(misses_beside_dmabuf, reset, over),
-		cmocka_unit_test_setup_teardown(misses_beside_kernel, reset, over),
-		cmocka_unit_test_setup_teardown(more_access_dmabuf, reset, over),
-		cmocka_unit_test_setup_teardown(more_access_kernel, reset, over),
-		cmocka_unit_test_setup_teardown(other_in_its_place, reset, over),
-		cmocka_unit_test_setup_teardown(past_the_end, reset, over),
-		cmocka_unit_test_setup_teardown(host_memory, reset, over),
-		cmocka_unit_test_setup_teardown(copies, reset, over),
-		cmocka_unit_test_setup_teardown(gone, reset, over),
-		cmocka_unit_test_setup_teardown(mr_over, reset, over),
-		cmocka_unit_test_setup_teardown(no_mr, reset, over),
-		cmocka_unit_test_setup_teardown(exported_part, reset, over),
-	};
-
-	return side_by_side() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+	return side_by_side() ? cases_run(NULL, NULL) : 1;
 }

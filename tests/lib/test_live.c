@@ -3,20 +3,12 @@
  * test_live.c - what is read of a machine itself, and of no folder: the kernel's log, commands, device nodes, cards.
  * The log's node and the cards' are this program's own.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
+#include "../descriptors.h"
 #include "fpga_ioctl.h"
 #include "machine/tree.h"
 #include "top/top.h"
@@ -146,17 +138,17 @@ int __wrap_close(int fd)
 
 static int setup(void **state)
 {
-	(void)state;
 	log_error = reads = live = 0;
 	card_count = 0;
 	return 0;
 }
 
+FIXTURE(setup, NULL)
+
 /* ---- the log ---- */
 
 static bool wanted(const char *line, size_t length, void *arg)
 {
-	(void)arg;
 	return !memchr(line, 'x', length);
 }
 
@@ -185,7 +177,7 @@ static int read_log(const struct record *of, const char **data)
 	return ret;
 }
 
-static void kernel_log(void **state)
+CASE(kernel_log)
 {
 	static char longest[8193];
 	static const struct record all[] = {
@@ -197,7 +189,6 @@ static void kernel_log(void **state)
 	static const struct record fails[] = { { "6,1,1,-;a\n", 0 }, { NULL, EIO }, { "6,1,1,-;b\n", 0 } };
 	const char *data;
 
-	(void)state;
 	memset(longest, 'y', sizeof(longest) - 1);
 	memcpy(longest, "6,1,1,-;y\n", 10);
 	assert_int_equal(read_log(all, &data), 0);
@@ -214,11 +205,10 @@ static void kernel_log(void **state)
 }
 
 /* It ends, whatever the kernel does. */
-static void kernel_log_without_end(void **state)
+CASE(kernel_log_without_end)
 {
 	const char *data;
 
-	(void)state;
 	assert_int_equal(read_log(NULL, &data), 0);
 	assert_int_equal(strncmp(data, "again\nagain\n", 12), 0);
 	assert_int_equal(reads, 1000000);
@@ -226,16 +216,7 @@ static void kernel_log_without_end(void **state)
 
 /* ---- commands and nodes ---- */
 
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
-static void commands(void **state)
+CASE(commands)
 {
 	static const char *const echo[] = { "echo", "a b", "$HOME", NULL }, *const environment[] = { "env", NULL },
 				 *const fails[] = { "false", NULL }, *const nothing[] = { "no-such-program", NULL },
@@ -247,7 +228,6 @@ static void commands(void **state)
 	const char *data;
 	size_t length;
 
-	(void)state;
 	assert_int_equal(tree_command(t, "echo", echo, &data, &length), 0);
 	assert_string_equal(data, "a b $HOME\n");
 	assert_int_equal(length, 10);
@@ -271,14 +251,13 @@ static void commands(void **state)
 	tree_close(t);
 }
 
-static void nodes(void **state)
+CASE(nodes)
 {
 	char path[] = "/tmp/live-XXXXXX";
 	int fd = mkstemp(path);
 	struct tree *t = tree_open("");
 	struct tree_node n;
 
-	(void)state;
 	assert_int_equal(tree_node(t, "/dev/null", &n), 0);
 	assert_true(S_ISCHR(n.mode) && n.usable);
 	assert_int_equal(tree_node(t, "/nothing/there", &n), -ENOENT);
@@ -295,13 +274,12 @@ static void nodes(void **state)
 
 /* ---- cards ---- */
 
-static void top_cards(void **state)
+CASE(top_cards)
 {
 	const struct tool tool = { .root = "" };
 	struct top_sample s = { 0 };
 	struct top_device *d;
 
-	(void)state;
 	cards[0] = (struct fpga_info){ .size = sizeof(cards[0]), .pci_domain = 0x10000, .pci_bus = 0xab, .pci_devfn = 0x1f << 3 | 7, .mappings = 5,
 				       .bytes_read = 100, .bytes_written = 2000, .revocations = 3, .pins = 77 };
 	cards[1] = (struct fpga_info){ .size = 0 };		/* another driver's node: says nothing */
@@ -344,12 +322,4 @@ static void top_cards(void **state)
 	assert_int_equal(live, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(kernel_log, setup), cmocka_unit_test_setup(kernel_log_without_end, setup),
-		cmocka_unit_test_setup(commands, setup), cmocka_unit_test_setup(nodes, setup), cmocka_unit_test_setup(top_cards, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

@@ -5,11 +5,7 @@
  * The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "failing_malloc.h"
 #include "checks.h"
@@ -261,5 +257,5 @@ int main(void)
 	sweep("a dma-buf", "kernel", 1, true, dmabufs);
 	sweep("a cache", "kernel", 0, true, caching);
 	sweep("a cache of GPU memory", "kernel", 4, true, caching);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

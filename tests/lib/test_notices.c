@@ -4,25 +4,16 @@
  * one descriptor becomes readable for both.  The kernel is a stand-in, and the GPU is
  * softgpu's, in this process.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "cuda_calls.h"
 #include "fake_sys.h"
 #include "peerdma.h"
@@ -45,7 +36,6 @@ static int kernel_file(void **state)
 	int fd = eventfd(0, EFD_CLOEXEC);
 	int ret = fd < 0 || dup2(fd, FAKE_FD) != FAKE_FD;
 
-	(void)state;
 	fake_reset();
 	if (fd >= 0)
 		close(fd);
@@ -54,10 +44,11 @@ static int kernel_file(void **state)
 
 static int no_file(void **state)
 {
-	(void)state;
 	close(FAKE_FD);
 	return 0;
 }
+
+FIXTURE(kernel_file, no_file)
 
 static int readable(const struct peerdma *ctx)
 {
@@ -102,14 +93,13 @@ static void free_is_reported(struct peerdma *ctx)
 	assert_int_equal(readable(ctx), 0);
 }
 
-static void both(void **state)
+CASE(both)
 {
 	void *memory = aligned_alloc(LENGTH, LENGTH);
 	struct peerdma_region *of_kernel;
 	struct peerdma *ctx;
 	eventfd_t count;
 
-	(void)state;
 	assert_non_null(memory);
 	assert_int_equal(peerdma_open(&ctx, 0), 0);
 	of_kernel = pin(ctx, memory, "kernel");
@@ -127,11 +117,10 @@ static void both(void **state)
 }
 
 /* Likewise where the kernel is the last that is asked. */
-static void other_order(void **state)
+CASE(other_order)
 {
 	struct peerdma *ctx;
 
-	(void)state;
 	setenv("PEERDMA_PROVIDER", "soft,kernel", 1);
 	assert_int_equal(peerdma_open(&ctx, 0), 0);
 	setenv("PEERDMA_PROVIDER", "kernel,soft", 1);
@@ -141,7 +130,7 @@ static void other_order(void **state)
 }
 
 /* A daemon closes all descriptors: what has their numbers then is not written to, nor closed. */
-static void closed(void **state)
+CASE(closed)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
 	bool was[64] = { false };
@@ -149,7 +138,6 @@ static void closed(void **state)
 	struct stat st;
 	gpu_ptr p;
 
-	(void)state;
 	for (int fd = 3; fd < 64; fd++)
 		was[fd] = fcntl(fd, F_GETFD) >= 0;
 	assert_int_equal(peerdma_open(&ctx, 0), 0);
@@ -200,12 +188,11 @@ static void not_opened(int error)
 }
 
 /* There is one for the library's notices, and none for both. */
-static void no_second(void **state)
+CASE(no_second)
 {
 	struct rlimit was, now;
 	int first = lowest();
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &was);
 	now = was;
 	now.rlim_cur = (rlim_t)first + 2;	/* for the pipe */
@@ -216,11 +203,10 @@ static void no_second(void **state)
 }
 
 /* The one for both cannot have the kernel's file: it is closed, also if it is descriptor 0. */
-static void not_together(void **state)
+CASE(not_together)
 {
 	int first = lowest(), input = dup(0);
 
-	(void)state;
 	no_file(NULL);
 	not_opened(-EBADF);
 	input_closed = 1;
@@ -234,16 +220,9 @@ static void not_together(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both, kernel_file, no_file),
-		cmocka_unit_test_setup_teardown(other_order, kernel_file, no_file),
-		cmocka_unit_test_setup_teardown(closed, kernel_file, no_file),
-		cmocka_unit_test_setup_teardown(no_second, kernel_file, no_file),
-		cmocka_unit_test_setup_teardown(not_together, kernel_file, no_file),
-	};
 	void *context;
 
 	if (!cuda_calls_load(&cu) || cu.cuInit(0) || cu.cuDevicePrimaryCtxRetain(&context, 0) || cu.cuCtxSetCurrent(context))
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

@@ -3,15 +3,7 @@
  * test_parsers.c - the command's parsers and its arithmetic: on what they are
  * for, and on hostile input.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "bar1/aperture.h"
 #include "machine/gpus.h"
 #include "base/pci.h"
@@ -35,12 +27,11 @@ static int parse(const char *s, size_t length, struct pins_table *t)
 	return ret;
 }
 
-static void pins_good(void **state)
+CASE(pins_good)
 {
 	struct pins_table t;
 	struct pin *p;
 
-	(void)state;
 	assert_int_equal(parse(HEADER LINE LINE, strlen(HEADER LINE LINE), &t), 0);
 	assert_int_equal(t.count, 2);
 	assert_int_equal(t.malformed, 0);
@@ -74,18 +65,17 @@ static void pins_good(void **state)
 	pins_free(&t);
 }
 
-static void pins_bad_header(void **state)
+CASE(pins_bad_header)
 {
 	struct pins_table t;
 
-	(void)state;
 	assert_int_equal(parse("", 0, &t), -EBADMSG);
 	assert_int_equal(parse("\n", 1, &t), -EBADMSG);
 	assert_int_equal(parse("id\tpid\n", 7, &t), -EBADMSG);
 	assert_int_equal(parse("<html>", 6, &t), -EBADMSG);
 }
 
-static void pins_bad_lines(void **state)
+CASE(pins_bad_lines)
 {
 	static const struct {
 		const char *from, *to;
@@ -107,7 +97,6 @@ static void pins_bad_lines(void **state)
 		{ "\tlive\t", "\tlive\tlive\t" },	/* one too many */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		const char *at = strstr(LINE, changes[i].from);
 		struct pins_table t;
@@ -123,9 +112,8 @@ static void pins_bad_lines(void **state)
 	}
 }
 
-static void pins_cut_anywhere(void **state)
+CASE(pins_cut_anywhere)
 {
-	(void)state;
 	for (size_t n = 0; n <= strlen(HEADER LINE LINE); n++) {
 		struct pins_table t;
 
@@ -135,12 +123,11 @@ static void pins_cut_anywhere(void **state)
 }
 
 /* Every byte of a good table in turn becomes each of these. */
-static void pins_any_byte(void **state)
+CASE(pins_any_byte)
 {
 	static const unsigned char bytes[] = { 0, '\t', '\n', ' ', ',', ':', '-', 'x', '9', 0x7f, 0x80, 0xc3, 0xff };
 	char text[] = HEADER LINE LINE;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++) {
 		char was = text[i];
 
@@ -155,7 +142,7 @@ static void pins_any_byte(void **state)
 	}
 }
 
-static void text(void **state)
+CASE(text)
 {
 	static const struct {
 		const char *in, *out;
@@ -173,7 +160,6 @@ static void text(void **state)
 	uint64_t n;
 	char buf[32];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *s = text_clean(cases[i].in, strlen(cases[i].in));
 
@@ -203,11 +189,10 @@ static void text(void **state)
 	assert_false(text_u64("", 0, &n));
 }
 
-static void pci_names(void **state)
+CASE(pci_names)
 {
 	char out[PCI_NAME_MAX];
 
-	(void)state;
 	assert_true(pci_name("00000000:C3:00.0", out));
 	assert_string_equal(out, "0000:c3:00.0");
 	assert_true(pci_name("00010000:03:1f.7", out));
@@ -238,11 +223,10 @@ static int resources(const char *s, struct pci_resources *r)
 	return ret;
 }
 
-static void pci(void **state)
+CASE(pci)
 {
 	struct pci_resources r;
 
-	(void)state;
 	assert_int_equal(resources(R0 NONE R2 NONE R4 NONE NONE, &r), 0);
 	assert_int_equal(r.bars[2].start, 0xe0000000);
 	assert_int_equal(r.bars[2].length, 0x10000000);
@@ -278,11 +262,10 @@ static int gpus(const char *s, struct gpus *out)
 	return ret;
 }
 
-static void gpu_table(void **state)
+CASE(gpu_table)
 {
 	struct gpus g;
 
-	(void)state;
 	assert_int_equal(gpus(GPUS "0\t0000:03:00.0\tA\tGPU-1\t1024\t1\t1023\n1\t-\tB\x1b\tGPU-2\t-\t-\t-\n", &g), 0);
 	assert_int_equal(g.count, 2);
 	assert_true(g.gpus[0].has_bar1);
@@ -316,7 +299,7 @@ static struct pin made(uint64_t pid, const char *pin_state, struct phys_range *r
 			     .segments = r, .segment_count = n };
 }
 
-static void sums(void **state)
+CASE(sums)
 {
 	struct phys_range whole = { 0x1000000, 0x100000 };
 	struct phys_range a[] = { { 0x1010000, 0x10000 }, { 0x1000000, 0x10000 } };	/* neighbours, unsorted */
@@ -331,7 +314,6 @@ static void sums(void **state)
 	struct pins_table t = { .pins = pins, .count = 6 };
 	struct aperture ap;
 
-	(void)state;
 	assert_int_equal(aperture_fill(&ap, &whole, &t), 0);
 	assert_int_equal(ap.count, 3);
 	assert_int_equal(ap.owners[0].pid, 7);		/* most first */
@@ -356,20 +338,4 @@ static void sums(void **state)
 	aperture_free(&ap);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pins_good),
-		cmocka_unit_test(pins_bad_header),
-		cmocka_unit_test(pins_bad_lines),
-		cmocka_unit_test(pins_cut_anywhere),
-		cmocka_unit_test(pins_any_byte),
-		cmocka_unit_test(text),
-		cmocka_unit_test(pci_names),
-		cmocka_unit_test(pci),
-		cmocka_unit_test(gpu_table),
-		cmocka_unit_test(sums),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

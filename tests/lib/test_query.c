@@ -5,20 +5,10 @@
  * The order of the tests matters.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "fake_cuda.h"
 #include "peerdma.h"
 #include "peerdma_copy.h"
@@ -43,13 +33,12 @@ static uint32_t kind(const void *p)
 	return query(p).kind;
 }
 
-static void host_memory(void **state)
+CASE(host_memory)
 {
 	char on_stack[64], *heap = malloc(64), *big = malloc(64 << 20);
 	char *file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct peerdma_memory m;
 
-	(void)state;
 	memset(on_stack, 0, sizeof(on_stack));
 	assert_int_equal(kind(on_stack), PEERDMA_KIND_HOST);
 	assert_int_equal(kind(heap), PEERDMA_KIND_HOST);
@@ -66,11 +55,10 @@ static void host_memory(void **state)
 	free(big);
 }
 
-static void no_memory(void **state)
+CASE(no_memory)
 {
 	char *gone = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_int_equal(kind(NULL), PEERDMA_KIND_UNKNOWN);
 	assert_int_equal(kind((void *)8), PEERDMA_KIND_UNKNOWN);
 	assert_int_equal(kind((void *)UINTPTR_MAX), PEERDMA_KIND_UNKNOWN);
@@ -81,7 +69,7 @@ static void no_memory(void **state)
 	assert_int_equal(kind(gone), PEERDMA_KIND_UNKNOWN);
 }
 
-static void struct_sizes(void **state)
+CASE(struct_sizes)
 {
 	struct {
 		struct peerdma_memory m;
@@ -89,7 +77,6 @@ static void struct_sizes(void **state)
 	} longer;
 	struct peerdma_memory m = { .size = sizeof(m) - 1 };
 
-	(void)state;
 	assert_int_equal(peerdma_query(NULL, &m, &m), -EINVAL);
 	assert_non_null(strstr(peerdma_last_error(), "size"));
 	m.size = 0;
@@ -114,12 +101,11 @@ static void *in_thread(void *shared)
 	return NULL;
 }
 
-static void threads(void **state)
+CASE(threads)
 {
 	uintptr_t result[2] = { 99, 99 };
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, in_thread, result), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(result[0], PEERDMA_KIND_HOST);
@@ -127,23 +113,21 @@ static void threads(void **state)
 }
 
 /* From here on the library is there. */
-static void load(void **state)
+CASE(load)
 {
 	struct fake_cuda *(*get)(void);
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 
-	(void)state;
 	assert_non_null(library);
 	*(void **)&get = dlsym(library, "fake_cuda");
 	assert_non_null(get);	/* else a real libcuda was found */
 	cuda = get();
 }
 
-static void before_cuinit(void **state)
+CASE(before_cuinit)
 {
 	int calls = cuda->calls;
 
-	(void)state;
 	assert_int_equal(kind(window), PEERDMA_KIND_UNKNOWN);
 	assert_true(cuda->calls > calls);	/* it was noticed, and asked */
 	host_memory(NULL);
@@ -164,11 +148,10 @@ static struct fake_memory *add(size_t slot, size_t offset, size_t size, unsigned
 	return m;
 }
 
-static void device_memory(void **state)
+CASE(device_memory)
 {
 	struct peerdma_memory m;
 
-	(void)state;
 	cuda->state = 0;
 	add(0, 0, 65536, 2);
 	m = query(window + 40000);
@@ -187,12 +170,11 @@ static void device_memory(void **state)
 	no_memory(NULL);
 }
 
-static void other_kinds(void **state)
+CASE(other_kinds)
 {
 	struct fake_memory *f;
 	struct peerdma_memory m;
 
-	(void)state;
 	f = add(1, 0x10000, 0x10000, 2);
 	f->managed = 1;
 	f->context = NULL;
@@ -233,11 +215,10 @@ static void other_kinds(void **state)
 }
 
 /* What cuMemCreate() and pools made may be pinned if CUDA says so; of what cuMemAlloc() made that is known. */
-static void pinnable(void **state)
+CASE(pinnable)
 {
 	struct fake_memory *f = add(5, 0xa0000, 0x10000, 2);
 
-	(void)state;
 	assert_int_equal(query(window + 0xa0000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_PINNABLE);
 	f->context = NULL;
 	f->rdma_capable = 1;
@@ -253,11 +234,10 @@ static void pinnable(void **state)
 }
 
 /* A GPU's address on the bus: asked for once, unless that fails; and at all, however many GPUs there are. */
-static void addresses_of_gpus(void **state)
+CASE(addresses_of_gpus)
 {
 	struct fake_memory *f = add(6, 0xb0000, 0x10000, 2);
 
-	(void)state;
 	f->device = 5;
 	cuda->device_error = 101;
 	assert_string_equal(query(window + 0xb0000).pci, "");
@@ -283,13 +263,12 @@ static void addresses_of_gpus(void **state)
 }
 
 /* What CUDA's error means: it is not there, the memory is not its own, or it has failed. */
-static void each_error(void **state)
+CASE(each_error)
 {
 	static const int unknown[] = { 1, 3, 4, 100, 201 }, failures[] = { 2, 101, 304, 700, 719, 800, 801, 999 };
 	struct peerdma_memory m = { .size = sizeof(m), .kind = 77 };
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		cuda->state = unknown[i];
 		m = query(window + 100);
@@ -307,7 +286,7 @@ static void each_error(void **state)
 	cuda->state = 0;
 }
 
-static void flushes(void **state)
+CASE(flushes)
 {
 	static const struct {
 		int context, ordering_error, ordering, options_error, options, flush, scope, ret, flushed;
@@ -335,7 +314,6 @@ static void flushes(void **state)
 		{ .options = 1, .scope = 201, .ret = -EINVAL, .says = "201 is" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int ret;
 
@@ -357,11 +335,10 @@ static void flushes(void **state)
 	}
 }
 
-static void cuda_fails(void **state)
+CASE(cuda_fails)
 {
 	struct peerdma_memory m = { .size = sizeof(m), .kind = 77 };
 
-	(void)state;
 	cuda->state = 700;	/* CUDA_ERROR_ILLEGAL_ADDRESS: the context is dead */
 	assert_int_equal(peerdma_query(NULL, window, &m), -EIO);
 	assert_non_null(strstr(peerdma_last_error(), "700"));
@@ -413,9 +390,8 @@ static int grandchild(void)
 	return ret ? ret : WEXITSTATUS(status);
 }
 
-static void forked(void **state)
+CASE(forked)
 {
-	(void)state;
 	assert_int_equal(kind(window + 0x80000), PEERDMA_KIND_DEVICE);
 	assert_int_equal(in_child(child), 0);
 	assert_int_equal(in_child(grandchild), 0);
@@ -424,26 +400,8 @@ static void forked(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host_memory),
-		cmocka_unit_test(no_memory),
-		cmocka_unit_test(struct_sizes),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(load),
-		cmocka_unit_test(before_cuinit),
-		cmocka_unit_test(device_memory),
-		cmocka_unit_test(other_kinds),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(pinnable),
-		cmocka_unit_test(addresses_of_gpus),
-		cmocka_unit_test(flushes),
-		cmocka_unit_test(cuda_fails),
-		cmocka_unit_test(each_error),
-		cmocka_unit_test(forked),
-	};
-
 	window = mmap(NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (window == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

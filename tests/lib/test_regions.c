@@ -4,20 +4,10 @@
  * for the kernel.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "internal.h"	/* before cmocka, which has a fail() of its own */
-#include <cmocka.h>
+#include "../cases.h"
 
 #include "fake_cuda.h"
 #include "fake_sys.h"
@@ -27,14 +17,12 @@ static struct peerdma *ctx;
 
 static int setup(void **state)
 {
-	(void)state;
 	fake_reset();
 	return peerdma_open(&ctx, 0);
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	peerdma_close(ctx);
 	if (fake.opens != fake.closes || fake.mmaps != fake.munmaps) {
 		print_error("left open: %d files, %d maps\n", fake.opens - fake.closes, fake.mmaps - fake.munmaps);
@@ -42,6 +30,8 @@ static int teardown(void **state)
 	}
 	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static struct peerdma_region *pin(void *cookie)
 {
@@ -51,11 +41,10 @@ static struct peerdma_region *pin(void *cookie)
 	return region;
 }
 
-static void opening(void **state)
+CASE_WITH(opening, NULL, NULL)
 {
 	struct peerdma *c = (void *)1;
 
-	(void)state;
 	fake_reset();
 	fake.open_error = -ENOENT;
 	assert_int_equal(peerdma_open(&c, 0), -ENODEV);
@@ -75,13 +64,12 @@ static void opening(void **state)
 	peerdma_close(NULL);
 }
 
-static void one_pin(void **state)
+CASE(one_pin)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct peerdma_region *region = pin(NULL);
 	char *view, *second;
 
-	(void)state;
 	assert_true(peerdma_valid(region));
 	assert_int_equal(peerdma_status(region, &s), 0);
 	assert_int_equal(s.state, PEERDMA_STATE_LIVE);
@@ -106,7 +94,7 @@ static void one_pin(void **state)
 	assert_int_equal(peerdma_unpin(NULL), 0);
 }
 
-static void pin_fails(void **state)
+CASE(pin_fails)
 {
 	static const struct {
 		int error;
@@ -117,7 +105,6 @@ static void pin_fails(void **state)
 	};
 	struct peerdma_region *region = (void *)1;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fake.pin_error = cases[i].error;
 		assert_int_equal(peerdma_pin(ctx, memory, 10, 0, NULL, &region), cases[i].error);
@@ -139,14 +126,13 @@ static void says(const char *format)
 		fail_msg("'%s' does not end with '%s'", text, expected);
 }
 
-static void at_a_quota(void **state)
+CASE(at_a_quota)
 {
 	struct peerdma_region *region = pin(NULL), *none = NULL;
 	struct peerdma_mapping *m;
 	void *view;
 	int fd;
 
-	(void)state;
 	fake.info = (struct peerdma_info){
 		.user_pins = 65536, .max_user_pins = 65536, .user_mappings = 7, .max_user_mappings = 8, .user_views = 3,
 		.max_user_views = 3, .user_exports = 1, .max_user_exports = 1, .user_aperture = 6 << 20,
@@ -178,11 +164,10 @@ static void at_a_quota(void **state)
 	assert_int_equal(peerdma_unpin(region), 0);
 }
 
-static void at_the_aperture(void **state)
+CASE(at_the_aperture)
 {
 	struct peerdma_region *none = NULL;
 
-	(void)state;
 	fake.info = (struct peerdma_info){ .user_aperture = 6 << 20, .max_user_aperture = 8 << 20 };
 	fake.pin_error = -ENOBUFS;
 	assert_int_equal(peerdma_pin(ctx, memory, 4 << 20, 0, NULL, &none), -ENOBUFS);
@@ -194,11 +179,10 @@ static void at_the_aperture(void **state)
 	     "parameter max_aperture_mib_per_user");
 }
 
-static void at_locked_memory(void **state)
+CASE(at_locked_memory)
 {
 	struct peerdma_region *none = NULL;
 
-	(void)state;
 	fake.info.user_locked = 8 << 20;
 	fake.pin_error = -ENOMEM;
 	assert_int_equal(peerdma_pin(ctx, memory + 4095, 2, 0, NULL, &none), -ENOMEM);
@@ -217,12 +201,11 @@ static void at_locked_memory(void **state)
 	     "on a Tegra, take more than RLIMIT_MEMLOCK ('ulimit -l')");
 }
 
-static void unpin_fails(void **state)
+CASE(unpin_fails)
 {
 	struct peerdma_region *region = pin(&ctx);
 	struct peerdma_notice n = { .size = sizeof(n) };
 
-	(void)state;
 	fake.unpin_error = -EBUSY;
 	assert_int_equal(peerdma_unpin(region), -EBUSY);
 	assert_true(peerdma_valid(region));
@@ -233,7 +216,7 @@ static void unpin_fails(void **state)
 	assert_int_equal(peerdma_unpin(region), 0);
 }
 
-static void mappings(void **state)
+CASE(mappings)
 {
 	static const char *const bad[] = {
 		"", "x", "03:00", "03:00.0 ", "03:00.8", "03:20.0", "0000:03:00.0:1", " 03:00.0", "-3:00.0", "0x3:00.0",
@@ -244,7 +227,6 @@ static void mappings(void **state)
 	struct peerdma_mapping *m;
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (peerdma_map(region, bad[i], PEERDMA_TO_DEVICE, &m) != -EINVAL)
 			fail_msg("accepted '%s'", bad[i]);
@@ -270,13 +252,12 @@ static void mappings(void **state)
 	assert_int_equal(peerdma_unpin(region), 0);	/* with the first one still there */
 }
 
-/* What is revoked before its caller has it was freed during the call: its notice would name a region that nobody knows. */
-static void revoked_at_once(void **state)
+/* What is revoked before its caller has it was freed during the call: its notice would name a region that the caller does not know. */
+CASE(revoked_at_once)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
 	struct peerdma_region *r = NULL;
 
-	(void)state;
 	fake.revoked_at_once = 1;
 	assert_int_equal(peerdma_pin(ctx, memory, 100, 0, NULL, &r), -ESTALE);
 	assert_non_null(strstr(peerdma_last_error(), "freed during the call"));
@@ -288,13 +269,12 @@ static void revoked_at_once(void **state)
 }
 
 /* A handle is given out again: its events are the new pin's, and not of memory that was a region. */
-static void handles_come_back(void **state)
+CASE(handles_come_back)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
 	struct peerdma_region *r;
 	void *volatile blocks[32];	/* else the compiler does without */
 
-	(void)state;
 	assert_int_equal(peerdma_pin(ctx, memory, 10, PEERDMA_HOST, NULL, &r), 0);
 	assert_int_equal(peerdma_unpin(r), 0);
 	for (int i = 0; i < 32; i++)	/* one of them is where that was, with what is left of it */
@@ -308,12 +288,11 @@ static void handles_come_back(void **state)
 		free(blocks[i]);
 }
 
-static void notices(void **state)
+CASE(notices)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
 	struct peerdma_region *a = pin("a"), *b = pin("b"), *c = pin("c");
 
-	(void)state;
 	assert_int_equal(peerdma_next_event(ctx, &n, 0), -EAGAIN);
 	assert_int_equal(peerdma_next_event(ctx, &n, 20), -EAGAIN);
 	fake_revoke(2);
@@ -339,12 +318,11 @@ static void notices(void **state)
 }
 
 /* Not unpinned, and a child that has the file open too: close ends the pins all the same. */
-static void closing(void **state)
+CASE_WITH(closing, NULL, NULL)
 {
 	struct peerdma *c;
 	struct peerdma_region *a, *b;
 
-	(void)state;
 	fake_reset();
 	assert_int_equal(peerdma_open(&c, 0), 0);
 	assert_int_equal(peerdma_pin(c, memory, 10, 0, NULL, &a), 0);
@@ -385,13 +363,12 @@ static void *revokes(void *stop)
 }
 
 /* For ThreadSanitizer above all. */
-static void threads(void **state)
+CASE(threads)
 {
 	struct peerdma_notice n = { .size = sizeof(n) };
 	pthread_t workers[3], revoker;
 	int failures = 0, stop = 0, bad = 0;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&workers[i], NULL, pins_and_unpins, &failures), 0);
 	assert_int_equal(pthread_create(&revoker, NULL, revokes, &stop), 0);
@@ -409,14 +386,13 @@ static void threads(void **state)
 	assert_int_equal(fake.unpins, 3 * ROUNDS + stale);
 }
 
-static void sync_memops(void **state)
+CASE(sync_memops)
 {
 	struct peerdma_status s = { .size = sizeof(s) };
 	struct fake_cuda *(*get)(void), *cuda;
 	struct peerdma_region *region;
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 
-	(void)state;
 	assert_non_null(library);
 	*(void **)&get = dlsym(library, "fake_cuda");
 	assert_non_null(get);
@@ -487,14 +463,13 @@ static int child(struct peerdma_region *region, void *view)
 	return 0;
 }
 
-static void forked(void **state)
+CASE(forked)
 {
 	struct peerdma_region *region = pin(NULL), *other = pin(NULL);
 	void *view;
 	int status;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(peerdma_cpu_view(region, &view), 0);
 	pid = fork();
 	if (!pid)
@@ -509,27 +484,10 @@ static void forked(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opening),
-		cmocka_unit_test(closing),
-		cmocka_unit_test_setup_teardown(one_pin, setup, teardown),
-		cmocka_unit_test_setup_teardown(pin_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(at_a_quota, setup, teardown),
-		cmocka_unit_test_setup_teardown(at_the_aperture, setup, teardown),
-		cmocka_unit_test_setup_teardown(at_locked_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(unpin_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(mappings, setup, teardown),
-		cmocka_unit_test_setup_teardown(revoked_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(notices, setup, teardown),
-		cmocka_unit_test_setup_teardown(handles_come_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(forked, setup, teardown),
-		cmocka_unit_test_setup_teardown(threads, setup, teardown),
-		cmocka_unit_test_setup_teardown(sync_memops, setup, teardown),
-	};
 	int ret;
 
 	memory = aligned_alloc(65536, 1 << 20);
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	ret = cases_run(NULL, NULL);
 	free(memory);
 	return ret;
 }

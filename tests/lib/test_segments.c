@@ -3,11 +3,7 @@
  * test_segments.c - ranges that span allocations: one region over one dma-buf, or over
  * several pins.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "side_by_side.h"
 #include "peerdma_cache.h"
@@ -22,21 +18,13 @@ static int live_pins(void)
 	return n;
 }
 
-static int live_mrs(void)
-{
-	int n = 0;
-
-	for (int i = 0; i < FAKE_MRS; i++)
-		n += verbs->mrs[i].live;
-	return n;
-}
-
 static int over(void **state)
 {
-	(void)state;
 	peerdma_close(ctx);
-	return live_pins() + live_mrs() + fake.mappings;
+	return live_pins() + fake_verbs_live(verbs) + fake.mappings;
 }
+
+FIXTURE(reset, over)
 
 static struct peerdma_region *pin(char *at, size_t length, unsigned int flags)
 {
@@ -63,13 +51,12 @@ static void says(const char *text)
 
 /* ---- several pins ---- */
 
-static void pinned(void **state)
+CASE(pinned)
 {
 	struct peerdma_region *r, *one, *const *segments;
 	struct peerdma_status s;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory + 100, N * PAGE - 200, 0);
 	segments = peerdma_segments(r, &n);
@@ -98,7 +85,7 @@ static void pinned(void **state)
 }
 
 /* One mapping, whose ranges are the pinned bytes, each once, though neighbours share pages. */
-static void mapped(void **state)
+CASE(mapped)
 {
 	struct peerdma_mapping *m;
 	const struct peerdma_range *ranges;
@@ -107,7 +94,6 @@ static void mapped(void **state)
 	void *view;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, N * PAGE, 0);
 	assert_int_equal(peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);
@@ -150,13 +136,12 @@ static void mapped(void **state)
 }
 
 /* Over when one of them is, with one notice. */
-static void revoked(void **state)
+CASE(revoked)
 {
 	struct peerdma_notice notice = { .size = sizeof(notice) };
 	struct peerdma_region *r, *other, *const *segments;
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	other = pin(memory, 4 * PAGE, 0);
 	r = pin(memory + 10 * PAGE, 5 * PAGE, 0);
@@ -179,12 +164,11 @@ static void revoked(void **state)
 }
 
 /* Whichever pin fails, nothing is left. */
-static void fails(void **state)
+CASE(fails)
 {
 	static const int errors[] = { -EDQUOT, -ENOSPC, -ENOMEM, -ENFILE };
 	struct peerdma_region *r = (void *)1;
 
-	(void)state;
 	open_with("kernel");
 	for (int nth = 1; nth <= 8; nth++) {
 		fake.fail_nth = nth;
@@ -215,12 +199,11 @@ static void fails(void **state)
 
 /* ---- one dma-buf ---- */
 
-static void exported(void **state)
+CASE(exported)
 {
 	struct peerdma_region *r;
 	int fd;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, 8 * PAGE, 0);
 	assert_int_equal(peerdma_export_dmabuf(r, 0, 0, &fd), 0);
@@ -244,13 +227,12 @@ static void exported(void **state)
 	assert_int_equal(peerdma_export_dmabuf(r, 0, 0, &fd), -ESTALE);
 }
 
-static void dmabuf(void **state)
+CASE(dmabuf)
 {
 	struct peerdma_region *r;
 	struct peerdma_notice notice = { .size = sizeof(notice) };
 	int fd, first = dup(0);
 
-	(void)state;
 	close(first);
 	open_with("dmabuf");
 	r = pin(memory + 100, N * PAGE - 200, PEERDMA_DIRECT);
@@ -291,12 +273,11 @@ static void dmabuf(void **state)
 	open_with("dmabuf");
 }
 
-static void staging(void **state)
+CASE(staging)
 {
 	struct peerdma_region *r;
 	char *view;
 
-	(void)state;
 	memset(memory, 'a', 8 * PAGE);
 	fake.allocation = 0;		/* the kernel pins the copy */
 	open_with("staging,kernel");
@@ -315,13 +296,12 @@ static void staging(void **state)
 
 /* ---- keys ---- */
 
-static void keys(void **state)
+CASE(keys)
 {
 	struct peerdma_region *r, *const *segments;
 	const struct peerdma_mr *mr, *each[8];
 	size_t n;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory + 100, 8 * PAGE - 200, 0);
 	assert_int_equal(peerdma_verbs_mr(r, pd, 1, &mr), 0);
@@ -329,9 +309,9 @@ static void keys(void **state)
 	assert_true(mr->addr == (uintptr_t)memory + 100 && mr->length == 8 * PAGE - 200);
 	assert_int_equal(verbs->by_dmabuf, 1);
 	assert_int_equal(peerdma_verbs_end(ctx, pd), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 
-	/* No one key: each segment's. */
+	/* No common key: each segment's. */
 	cuda->export_error = 801;
 	verbs->error = EFAULT;
 	assert_int_equal(peerdma_verbs_mr(r, pd, 1, &mr), -EOPNOTSUPP);
@@ -341,9 +321,9 @@ static void keys(void **state)
 		assert_int_equal(peerdma_verbs_mr(segments[i], pd, 1, &each[i]), 0);
 		assert_true(each[i]->addr == (uintptr_t)memory + i * PAGE + (i ? 0 : 100));
 	}
-	assert_int_equal(live_mrs(), 8);
+	assert_int_equal(fake_verbs_live(verbs), 8);
 	assert_int_equal(peerdma_verbs_end(ctx, pd), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(peerdma_verbs_mr(segments[i], pd, 1, &each[i]), 0);
 	verbs->dereg_error = EBUSY;
@@ -354,7 +334,7 @@ static void keys(void **state)
 	fake_revoke(3);
 	assert_int_equal(peerdma_verbs_mr(segments[2], (struct ibv_pd *)0x2000, 1, &mr), -ESTALE);
 	assert_int_equal(peerdma_unpin(r), 0);
-	assert_int_equal(live_mrs(), 0);
+	assert_int_equal(fake_verbs_live(verbs), 0);
 }
 
 /* ---- a cache ---- */
@@ -378,7 +358,7 @@ static double hit(struct peerdma_cache *cache, size_t length)
 	return best;
 }
 
-static void cached(void **state)
+CASE(cached)
 {
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	struct peerdma_cached *hold, *again;
@@ -386,7 +366,6 @@ static void cached(void **state)
 	double one, all;
 	int calls;
 
-	(void)state;
 	allocations(N + 1, PAGE);
 	open_with("kernel");
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
@@ -420,7 +399,7 @@ static void cached(void **state)
 	peerdma_cache_close(cache);
 }
 
-static void child(void **state)
+CASE(child)
 {
 	struct peerdma_region *r, *other;
 	struct peerdma_mapping *m;
@@ -428,7 +407,6 @@ static void child(void **state)
 	void *view;
 	pid_t pid;
 
-	(void)state;
 	open_with("kernel");
 	r = pin(memory, 8 * PAGE, 0);
 	assert_int_equal(peerdma_map(r, "03:00.0", PEERDMA_TO_DEVICE, &m), 0);
@@ -447,18 +425,5 @@ static void child(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(pinned, reset, over),
-		cmocka_unit_test_setup_teardown(mapped, reset, over),
-		cmocka_unit_test_setup_teardown(revoked, reset, over),
-		cmocka_unit_test_setup_teardown(fails, reset, over),
-		cmocka_unit_test_setup_teardown(exported, reset, over),
-		cmocka_unit_test_setup_teardown(dmabuf, reset, over),
-		cmocka_unit_test_setup_teardown(staging, reset, over),
-		cmocka_unit_test_setup_teardown(keys, reset, over),
-		cmocka_unit_test_setup_teardown(cached, reset, over),
-		cmocka_unit_test_setup_teardown(child, reset, over),
-	};
-
-	return side_by_side() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+	return side_by_side() ? cases_run(NULL, NULL) : 1;
 }

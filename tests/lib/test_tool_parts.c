@@ -3,23 +3,15 @@
  * test_tool_parts.c - what the command's pictures and tables are made of: widths of text and where it is cut, columns,
  * figures at the edges of their units, runs of an aperture; and files at the edges of what is read.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
+#include "../descriptors.h"
 #include "bar1/aperture.h"
 #include "machine/gpus.h"
 #include "base/pci.h"
@@ -47,9 +39,8 @@ static bool near(double a, double b)
 	return a - b < 1e-9 && b - a < 1e-9;
 }
 
-static void svg_widths(void **state)
+CASE(svg_widths)
 {
-	(void)state;
 	assert_true(svg_width("", 0, 10, false) == 0);
 	/* The first and the last that have a width of their own, and what is beside them. */
 	assert_true(near(svg_width(" ", 1, 10, false), 3.2));
@@ -76,9 +67,8 @@ static void expect_cuts(const char *text, unsigned int from, unsigned int to, si
 	}
 }
 
-static void svg_cuts(void **state)
+CASE(svg_cuts)
 {
-	(void)state;
 	/* i is 28 wide: so many as fit, one at least. */
 	expect_cuts("iiii", 0, 55, 1);
 	expect_cuts("iiii", 56, 83, 2);
@@ -106,9 +96,8 @@ static void svg_cuts(void **state)
 	assert_int_equal(svg_fit("WW", 100, false, 99 * 2), 2);
 }
 
-static void svg_marks(void **state)
+CASE(svg_marks)
 {
-	(void)state;
 	INTO(to)
 		svg_put(to, "a<b>&c\"'d", 8);
 	expect_written("a&lt;b&gt;&amp;c\"'");
@@ -128,7 +117,7 @@ static void svg_marks(void **state)
 
 /* ---- text and tables ---- */
 
-static void sizes(void **state)
+CASE(sizes)
 {
 	static const struct {
 		uint64_t bytes;
@@ -142,16 +131,14 @@ static void sizes(void **state)
 	};
 	char buf[32];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_string_equal(text_size(cases[i].bytes, buf), cases[i].size);
 		assert_string_equal(text_mib(cases[i].bytes, buf), cases[i].mib);
 	}
 }
 
-static void padding(void **state)
+CASE(padding)
 {
-	(void)state;
 	INTO(to) {
 		text_pad_to(to, "ab", 4);
 		fputs("|", to);
@@ -171,7 +158,7 @@ static void padding(void **state)
 }
 
 /* Each byte at each place of a sequence, against a table of what UTF-8 allows. */
-static void utf8(void **state)
+CASE(utf8)
 {
 	static const struct {
 		unsigned char first, last, second_first, second_last, length;
@@ -180,7 +167,6 @@ static void utf8(void **state)
 		{ 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
 
-	(void)state;
 	for (unsigned int a = 0x80; a <= 0xff; a++) {
 		for (unsigned int b = 0x7e; b <= 0xc1; b++) {
 			for (unsigned int c = 0; c < 4; c++) {
@@ -224,12 +210,11 @@ static struct table *filled(void)
 	return t;
 }
 
-static void tables(void **state)
+CASE(tables)
 {
 	static const char *const right[] = { "A>" };
 	struct table *t;
 
-	(void)state;
 	INTO(to)
 		table_write(filled(), "  ", to);
 	expect_written("   N NAME      SIZE LAST\n   1 a            - b\n  20 \xc3\xa9\xc3\xa9longer 12345 -\n");
@@ -258,12 +243,11 @@ static void tables(void **state)
 	written = NULL;
 }
 
-static void fields(void **state)
+CASE(fields)
 {
 	static const char line[] = "a\t\tbc\td";
 	struct field f[4];
 
-	(void)state;
 	assert_int_equal(tsv_split(line, line + strlen(line), f, 4), 4);
 	assert_true(field_is(&f[0], "a") && field_is(&f[1], "") && field_is(&f[2], "bc") && field_is(&f[3], "d"));
 	assert_false(field_is(&f[2], "b") || field_is(&f[2], "bcd") || field_is(&f[2], "bd") || field_is(&f[0], ""));
@@ -275,13 +259,12 @@ static void fields(void **state)
 
 /* ---- apertures ---- */
 
-static void runs(void **state)
+CASE(runs)
 {
 	struct phys_range whole = { 0x1000, 0x10000 };
 	struct phys_range held[] = { { 0x1000, 0x1000 }, { 0x3000, 0x2000 }, { 0x6000, 0x1000 } };
 	struct free_runs f;
 
-	(void)state;
 	free_runs_fill(&f, &whole, NULL, 0);
 	assert_int_equal(f.count, 1);
 	assert_int_equal(f.largest, 0x10000);
@@ -307,12 +290,11 @@ static void runs(void **state)
 	assert_int_equal(free_runs_percent(&f), 0);
 }
 
-static void pci_edges(void **state)
+CASE(pci_edges)
 {
 	struct pci_resources r = { 0 };
 	char out[PCI_NAME_MAX];
 
-	(void)state;
 	assert_true(pci_name("ffffffff:ff:1f.7", out));
 	assert_string_equal(out, "ffffffff:ff:1f.7");
 	assert_false(pci_name("0000:03:00", out) || pci_name("0000:03:00.", out) || pci_name("0000:03:00.01", out));
@@ -351,13 +333,12 @@ static void put(const char *name, size_t length, const char *text)
 	close(fd);
 }
 
-static void whole_files(void **state)
+CASE(whole_files)
 {
 	static const size_t lengths[] = { 0, 1, 16383, 16384, 16385, 32767, 32768, 100000 };
 	char path[256], *data, *text = malloc(100000);
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < 100000; i++)
 		text[i] = (char)('a' + i % 23);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -397,17 +378,8 @@ static void whole_files(void **state)
 	free(longest);
 }
 
-static unsigned int descriptors(void)
-{
-	unsigned int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* `peerdma top` may read for days: what is opened is closed, also where there is too much, or nothing to be read. */
-static void nothing_left_open(void **state)
+CASE(nothing_left_open)
 {
 	const char *listed, *target;
 	char path[256], *data;
@@ -415,7 +387,6 @@ static void nothing_left_open(void **state)
 	size_t length;
 	unsigned int before;
 
-	(void)state;
 	put("short", 2, "7\n");
 	put("long", 0, "");
 	snprintf(path, sizeof(path), "%s/long", folder);
@@ -445,7 +416,7 @@ static bool with_a(const char *line, size_t length, void *arg)
 	return memchr(line, 'a', length);
 }
 
-static void trees(void **state)
+CASE(trees)
 {
 	struct tree *t = tree_open(folder);
 	const char *data;
@@ -454,7 +425,6 @@ static void trees(void **state)
 	int64_t n;
 	int lines = 0;
 
-	(void)state;
 	assert_non_null(t);
 	assert_false(tree_is_live(t));
 	put("numbers", 3, "-12");
@@ -509,7 +479,7 @@ static void trees(void **state)
 	tree_close(NULL);
 }
 
-static void lists(void **state)
+CASE(lists)
 {
 	static const char *const names[] = { "b", "a", "list-1", "list", ".hidden" };
 	char path[256];
@@ -517,7 +487,6 @@ static void lists(void **state)
 	struct tree *t;
 	int n = 0;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/sub", folder);
 	assert_int_equal(mkdir(path, 0700), 0);
 	for (size_t i = 0; i < 5; i++) {
@@ -542,7 +511,7 @@ static void lists(void **state)
 }
 
 /* Written twice, into one that is open: what was opened for that is closed. */
-static void bundles(void **state)
+CASE(bundles)
 {
 	struct tree *t = tree_open(folder);
 	const char *data;
@@ -550,7 +519,6 @@ static void bundles(void **state)
 	struct stat st;
 	int fd, next;
 
-	(void)state;
 	put("told", 4, "word");
 	assert_int_equal(tree_read(t, "/told", &data, NULL), 0);
 	snprintf(path, sizeof(path), "%s/bundle.tar", folder);
@@ -617,13 +585,12 @@ static int without_openat2(int error)
 	return 0;
 }
 
-static void old_kernels(void **state)
+CASE(old_kernels)
 {
 	static const int errors[] = { ENOSYS, EPERM };
 	char path[256];
 	int status;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/old", folder);
 	assert_int_equal(mkdir(path, 0700), 0);
 	snprintf(path, sizeof(path), "%s/etc", folder);
@@ -647,7 +614,6 @@ static void old_kernels(void **state)
 
 static int begin(void **state)
 {
-	(void)state;
 	return !mkdtemp(folder);
 }
 
@@ -655,20 +621,8 @@ static int finish(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(svg_widths), cmocka_unit_test(svg_cuts), cmocka_unit_test(svg_marks), cmocka_unit_test(sizes),
-		cmocka_unit_test(padding), cmocka_unit_test(utf8), cmocka_unit_test(tables), cmocka_unit_test(fields),
-		cmocka_unit_test(runs), cmocka_unit_test(pci_edges), cmocka_unit_test(whole_files), cmocka_unit_test(nothing_left_open),
-		cmocka_unit_test(trees),
-		cmocka_unit_test(lists), cmocka_unit_test(bundles), cmocka_unit_test(old_kernels),
-	};
-
-	return cmocka_run_group_tests(tests, begin, finish);
-}
+MAIN(begin, finish)

@@ -3,15 +3,7 @@
  * test_top.c - `peerdma top`: rates of counters that go on, go back and come and go;
  * the order of processes; what drivers tell in debugfs.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "top/top.h"
 
 #define HEADER "pid\tcomm\tdevice\tcopies\tbytes_read\tbytes_written\trevocations\n"
@@ -30,11 +22,10 @@ static int parse(const char *text, struct top_sample *s)
 	return ret;
 }
 
-static void clients(void **state)
+CASE(clients)
 {
 	struct top_sample s;
 
-	(void)state;
 	/* A process with two cards, one with one; the same card twice. */
 	assert_int_equal(parse(HEADER "7\ttrain\tc0\t1\t100\t200\t0\n7\ttrain\tc1\t1\t10\t20\t1\n8\tserve\tc1\t2\t1\t2\t3\n", &s), 0);
 	assert_int_equal(s.process_count, 2);
@@ -75,11 +66,10 @@ static void clients(void **state)
 	top_free(&s);
 }
 
-static void pin_devices(void **state)
+CASE(pin_devices)
 {
 	struct top_sample s = { 0 };
 
-	(void)state;
 	assert_int_equal(top_pin_devices("0000:03:00.0:2,0000:04:00.0:1,0000:03:00.0:1", &s), 0);
 	assert_int_equal(s.device_count, 2);
 	assert_string_equal(s.devices[0].name, "0000:03:00.0");
@@ -90,12 +80,11 @@ static void pin_devices(void **state)
 	top_free(&s);
 }
 
-static void words(void **state)
+CASE(words)
 {
 	char word[8];
 	uint64_t n;
 
-	(void)state;
 	assert_true(top_number("pins: 3\nrevocations: 4\n", "revocations", &n) && n == 4);
 	assert_true(top_number("unpins\t1\npins\t18446744073709551615", "pins", &n) && n == UINT64_MAX);
 	assert_false(top_number("pinsel: 3\npins:\npins 4\n", "pins", &n));
@@ -112,13 +101,12 @@ static struct top_process *process(struct top_sample *s, uint64_t pid, const cha
 	return p;
 }
 
-static void rates(void **state)
+CASE(rates)
 {
 	struct top_sample before = { .time = 10 }, now = { .time = 12.5 }, never = { .time = 12.5 };
 	const struct top_counts *c;
 	double dma;
 
-	(void)state;
 	process(&before, 1, "goes-on", 100, 50);
 	process(&before, 2, "goes-back", 100, 50);
 	process(&before, 3, "before", 100, 50);
@@ -165,12 +153,11 @@ static void expect_order(struct top_sample *s, enum top_order order, const char 
 	assert_string_equal(got, pids);
 }
 
-static void orders(void **state)
+CASE(orders)
 {
 	struct top_sample before = { .time = 1 }, now = { .time = 2 };
 	enum top_order order;
 
-	(void)state;
 	for (uint64_t pid = 1; pid <= 3; pid++)
 		process(&before, pid, pid == 2 ? "a" : "b", 0, 0);
 	process(&now, 3, "b", 5, 0)->held = 10;
@@ -192,12 +179,4 @@ static void orders(void **state)
 	top_free(&now);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients), cmocka_unit_test(pin_devices), cmocka_unit_test(words), cmocka_unit_test(rates),
-		cmocka_unit_test(orders),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

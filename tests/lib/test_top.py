@@ -140,7 +140,7 @@ class Plain(unittest.TestCase):
         os.chmod(tree.path + "/sys/kernel/debug", 0)
         done = run(tree=tree)
         os.chmod(tree.path + "/sys/kernel/debug", 0o700)
-        self.assertEqual(done.returncode, 0)        # an adapter's counters are everybody's
+        self.assertEqual(done.returncode, 0)        # an adapter's counters are readable by all
         self.assertIn("not shown: DMA by process", done.stdout)
         self.assertEqual(done.stdout.count("run as root"), 2)
 

@@ -4,20 +4,10 @@
  * the pin.  The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
+#include "../cases.h"
 #include "fake_cuda.h"
 #include "fake_sys.h"
 #include "fake_verbs.h"
@@ -105,13 +95,11 @@ static int live(void)
 /* Of MRs that end with their pin, which must come after. */
 static void before_unpin(struct fake_mr *mr)
 {
-	(void)mr;
 	assert_int_equal(fake.unpins, 0);
 }
 
 static int reset(void **state)
 {
-	(void)state;
 	fake_reset();
 	memset(verbs, 0, sizeof(*verbs));
 	memset(cuda, 0, sizeof(*cuda));
@@ -131,18 +119,18 @@ static void gpu(void)
 
 static int over(void **state)
 {
-	(void)state;
 	return live();
 }
 
-/* The first of all tests: nobody has loaded it. */
+FIXTURE(reset, over)
+
+/* The first of all tests: it is not loaded yet. */
 static void not_loaded(void **state)
 {
 	struct peerdma *ctx = open_with("kernel");
 	void *library;
 	struct fake_verbs *(*get)(void);
 
-	(void)state;
 	refuses(pin(ctx, 0), 0, -ENODEV, "libibverbs");
 	peerdma_close(ctx);
 	library = dlopen("libibverbs.so.1", RTLD_NOW);
@@ -152,13 +140,12 @@ static void not_loaded(void **state)
 	verbs = get();
 }
 
-static void once(void **state)
+CASE(once)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, 0);
 	const struct peerdma_mr *mr = mr_of(region, one, LOCAL_WRITE);
 
-	(void)state;
 	assert_ptr_equal(made(mr)->addr, memory + 100);
 	assert_string_equal(mr->way, "host");
 	assert_string_equal(mr->why, "");
@@ -181,13 +168,12 @@ static void once(void **state)
 	assert_int_equal(fake.unpins, 1);
 }
 
-static void wrong(void **state)
+CASE(wrong)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, PEERDMA_READONLY);
 	const struct peerdma_mr *mr;
 
-	(void)state;
 	refuses(region, LOCAL_WRITE, -EINVAL, "READONLY");
 	refuses(region, ZERO_BASED, -EINVAL, "zero");
 	assert_int_equal(peerdma_verbs_mr(region, NULL, 0, &mr), -EINVAL);
@@ -196,12 +182,11 @@ static void wrong(void **state)
 }
 
 /* Each bit of access goes on as it is, but for those that the pin, or the addresses, rule out. */
-static void access_bits(void **state)
+CASE(access_bits)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, 0), *readonly = pin(ctx, PEERDMA_READONLY);
 
-	(void)state;
 	for (int bit = 0; bit < 20; bit++) {
 		if (1 << bit == ZERO_BASED) {
 			refuses(region, 1 << bit, -EINVAL, "peerdma_verbs_mr: access 0x20: addresses are the program's own");
@@ -218,7 +203,7 @@ static void access_bits(void **state)
 }
 
 /* What libibverbs says of memory that it does not register: whether another way may do, or there is no room. */
-static void each_errno(void **state)
+CASE(each_errno)
 {
 	static const struct {
 		int error, becomes;
@@ -235,7 +220,6 @@ static void each_errno(void **state)
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, 0);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		verbs->error = rows[i].error;
 		refuses(region, 0, rows[i].becomes, rows[i].says);
@@ -286,13 +270,12 @@ static int end_trial(struct ibv_mr *mr)
 	return 0;
 }
 
-static void forced(void **state)
+CASE_WITH(forced, NULL, NULL)
 {
 	static const int no_room[] = { ENOMEM, ENOSPC, EDQUOT, ENOBUFS, EMFILE, ENFILE, EAGAIN, EINTR };
 	static const int refused[] = { EFAULT, EINVAL, EPERM, EACCES, EOPNOTSUPP, EIO, ENODEV };
 	unsigned char there;
 
-	(void)state;
 	trials = ended = 0;
 	for (int bit = 0; bit < 20; bit++) {
 		if (VERBS_WRITES >> bit & 1 || 1 << bit == VERBS_ON_DEMAND)
@@ -320,13 +303,12 @@ static int no_room_for_a_trial(const void *addr)
 }
 
 /* GPU memory: the better way first, and the reason of each that was not it. */
-static void ways(void **state)
+CASE(ways)
 {
 	struct peerdma *ctx = open_with("kernel,staging");
 	struct peerdma_region *region;
 	const struct peerdma_mr *mr;
 
-	(void)state;
 	gpu();
 	region = pin(ctx, 0);
 	mr = mr_of(region, one, 0);
@@ -375,14 +357,13 @@ static void ways(void **state)
 }
 
 /* Pinned by the kernel, and out of this device's reach: a copy, of which the pin's other MRs are as well. */
-static void staging(void **state)
+CASE(staging)
 {
 	struct peerdma *ctx = open_with("kernel,host,staging");
 	struct peerdma_region *region;
 	const struct peerdma_mr *mr;
 	char *copy;
 
-	(void)state;
 	gpu();
 	memset(memory, 7, MEMORY);
 	verbs->dmabuf_error = EOPNOTSUPP;
@@ -429,13 +410,12 @@ static void staging(void **state)
 }
 
 /* What came as a dma-buf goes to the device as one, or not at all. */
-static void imported(void **state)
+CASE(imported)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region;
 	const struct peerdma_mr *mr;
 
-	(void)state;
 	fake.device_memory = 1;
 	assert_int_equal(peerdma_pin_dmabuf(ctx, 0, 8192, PAGE, 0, NULL, &region), 0);
 	assert_int_equal(peerdma_verbs_mr(region, one, 0, &mr), 0);
@@ -449,12 +429,11 @@ static void imported(void **state)
 }
 
 /* That there is no room is an answer. */
-static void no_room(void **state)
+CASE(no_room)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region;
 
-	(void)state;
 	gpu();
 	region = pin(ctx, 0);
 	verbs->dmabuf_error = ENOMEM;
@@ -469,23 +448,20 @@ static void no_room(void **state)
 
 static void revoke_it(struct fake_mr *mr)
 {
-	(void)mr;
 	fake_revoke(1);
 }
 
 static void free_it(struct fake_mr *mr)
 {
-	(void)mr;
 	cuda->memory[0].id++;
 }
 
-/* Freed while it is registered: nobody gets what was made. */
-static void freed_meanwhile(void **state)
+/* Freed while it is registered: the caller does not get what was made. */
+CASE(freed_meanwhile)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, 0);
 
-	(void)state;
 	verbs->at_reg = revoke_it;
 	refuses(region, 0, -ESTALE, "freed");
 	assert_int_equal(live(), 0);
@@ -502,14 +478,13 @@ static void freed_meanwhile(void **state)
 }
 
 /* A domain goes; the others' stay, and the next may be at its address. */
-static void domain_ends(void **state)
+CASE(domain_ends)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *a = pin(ctx, 0), *b = pin(ctx, 0);
 	const struct peerdma_mr *kept = mr_of(a, two, 0), *again;
 	uint32_t key = mr_of(a, one, 0)->lkey;
 
-	(void)state;
 	mr_of(b, one, 0);
 	mr_of(b, one, LOCAL_WRITE);
 	verbs->dereg_error = EBUSY;
@@ -545,7 +520,7 @@ static void domain_ends(void **state)
 }
 
 /* A child has its parent's MRs in name only. */
-static void child(void **state)
+CASE(child)
 {
 	struct peerdma *ctx = open_with("kernel");
 	struct peerdma_region *region = pin(ctx, 0);
@@ -553,7 +528,6 @@ static void child(void **state)
 	int status, ok;
 	pid_t pid = fork();
 
-	(void)state;
 	if (!pid) {
 		ok = peerdma_verbs_mr(region, one, 0, &mr) == -EPERM && peerdma_verbs_end(ctx, one) == -EPERM;
 		ok = ok && !peerdma_unpin(region) && !verbs->deregistered;
@@ -568,7 +542,7 @@ static void child(void **state)
 
 /* ---- in a cache ---- */
 
-static void cached(void **state)
+CASE(cached)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma *ctx = open_with("kernel");
@@ -576,7 +550,6 @@ static void cached(void **state)
 	const struct peerdma_mr *mr, *same;
 	struct peerdma_cache *cache;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, &o, &cache), 0);
 	assert_int_equal(peerdma_cache_get(cache, memory, LENGTH, &hold), 0);
 	assert_int_equal(peerdma_cache_mr(cache, hold, one, 0, &mr), 0);
@@ -609,14 +582,13 @@ static void cached(void **state)
 }
 
 /* What is idle makes way for a device whose table is full. */
-static void full(void **state)
+CASE(full)
 {
 	struct peerdma *ctx = open_with("kernel");
 	const struct peerdma_mr *mr;
 	struct peerdma_cached *hold;
 	struct peerdma_cache *cache;
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, NULL, &cache), 0);
 	/* The stand-in for the kernel has one pin less than the other has MRs: there are two domains. */
 	for (unsigned long i = 0; i < 60; i++) {
@@ -637,12 +609,11 @@ static void full(void **state)
 /* One that ends makes room. */
 static void makes_room(struct fake_mr *mr)
 {
-	(void)mr;
 	verbs->error = 0;
 }
 
 /* What says that there is no room, for which idle MRs end, and what does not. */
-static void full_by_errno(void **state)
+CASE(full_by_errno)
 {
 	static const struct {
 		int error;
@@ -653,7 +624,6 @@ static void full_by_errno(void **state)
 		{ EOPNOTSUPP, false }, { EIO, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		struct peerdma_cached *hold, *idle;
 		struct peerdma *ctx = open_with("kernel");
@@ -690,7 +660,7 @@ static void full_by_errno(void **state)
 }
 
 /* Host memory without the kernel module: the library's own monitor ends what goes away, or the program does. */
-static void of_host(void **state)
+CASE(of_host)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma *ctx = open_with("host");
@@ -699,7 +669,6 @@ static void of_host(void **state)
 	struct peerdma_cache *cache;
 	void *p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_int_equal(peerdma_cache_open(ctx, &o, &cache), 0);
 	assert_int_equal(peerdma_cache_get(cache, p, LENGTH, &hold), 0);
 	assert_int_equal(peerdma_cache_mr(cache, hold, one, ON_DEMAND, &mr), 0);
@@ -742,13 +711,12 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-static void threads(void **state)
+CASE(threads)
 {
 	struct peerdma *ctx = open_with("kernel");
 	pthread_t t[THREADS];
 	void *failed;
 
-	(void)state;
 	for (int i = 0; i < 16; i++)
 		shared[i] = pin(ctx, 0);
 	for (int i = 0; i < THREADS; i++)
@@ -770,25 +738,6 @@ static void threads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(once, reset, over),
-		cmocka_unit_test_setup_teardown(wrong, reset, over),
-		cmocka_unit_test_setup_teardown(access_bits, reset, over),
-		cmocka_unit_test_setup_teardown(each_errno, reset, over),
-		cmocka_unit_test(forced),
-		cmocka_unit_test_setup_teardown(ways, reset, over),
-		cmocka_unit_test_setup_teardown(staging, reset, over),
-		cmocka_unit_test_setup_teardown(imported, reset, over),
-		cmocka_unit_test_setup_teardown(no_room, reset, over),
-		cmocka_unit_test_setup_teardown(freed_meanwhile, reset, over),
-		cmocka_unit_test_setup_teardown(domain_ends, reset, over),
-		cmocka_unit_test_setup_teardown(child, reset, over),
-		cmocka_unit_test_setup_teardown(cached, reset, over),
-		cmocka_unit_test_setup_teardown(full, reset, over),
-		cmocka_unit_test_setup_teardown(full_by_errno, reset, over),
-		cmocka_unit_test_setup_teardown(of_host, reset, over),
-		cmocka_unit_test_setup_teardown(threads, reset, over),
-	};
 	const struct CMUnitTest first[] = { cmocka_unit_test(not_loaded) };
 	struct fake_cuda *(*get)(void);
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -801,5 +750,5 @@ int main(void)
 	fake_reset();
 	if (cmocka_run_group_tests(first, NULL, NULL))
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

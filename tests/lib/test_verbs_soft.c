@@ -5,11 +5,7 @@
  * stand-in.  The arguments: its path, and that of softgpu's libcuda, beside which there is
  * a stand-in, too, that may be found first.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"
@@ -33,15 +29,6 @@ static void look(struct fake_mr *mr)
 	others += *(volatile unsigned char *)mr->addr != 0x5a;
 }
 
-static int live(void)
-{
-	int n = 0;
-
-	for (int i = 0; i < FAKE_MRS; i++)
-		n += verbs->mrs[i].live;
-	return n;
-}
-
 static gpu_ptr gpu_alloc(void)
 {
 	gpu_ptr p = 0;
@@ -56,20 +43,20 @@ static void pins(struct peerdma *ctx)
 
 	buffer = gpu_alloc();
 	CHECK(buffer && !peerdma_pin(ctx, (void *)(uintptr_t)(buffer + 4096), 8192, 0, NULL, &region), "GPU memory is pinned");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->addr == buffer + 4096, "an MR of it, as the CPU sees it");
-	CHECK(!peerdma_verbs_mr(region, two, 1, &mr) && live() == 2, "and one of another domain");
+	CHECK(!peerdma_verbs_mr(region, two, 1, &mr) && fake_verbs_live(verbs) == 2, "and one of another domain");
 	verbs->at_dereg = look;
 	cu.cuMemFree_v2(buffer);
-	CHECK(seen == 2 && !others && !live(), "when the memory is freed both go, with its bytes still there (%d, %d)", seen, others);
-	CHECK(peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !live(), "and no other is made");
+	CHECK(seen == 2 && !others && !fake_verbs_live(verbs), "when the memory is freed both go, with its bytes still there (%d, %d)", seen, others);
+	CHECK(peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !fake_verbs_live(verbs), "and no other is made");
 	CHECK(!peerdma_unpin(region), "the pin ends");
 
 	buffer = gpu_alloc();
 	CHECK(!peerdma_pin(ctx, (void *)(uintptr_t)buffer, LENGTH, 0, NULL, &region) && !peerdma_verbs_mr(region, one, 1, &mr), "again");
-	CHECK(!peerdma_verbs_end(ctx, one) && !live(), "the domain ends, and its MR before");
-	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !peerdma_unpin(region) && !live(), "the pin ends, and its MR before");
+	CHECK(!peerdma_verbs_end(ctx, one) && !fake_verbs_live(verbs), "the domain ends, and its MR before");
+	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !peerdma_unpin(region) && !fake_verbs_live(verbs), "the pin ends, and its MR before");
 	cu.cuMemFree_v2(buffer);
 	CHECK(!others, "each with the memory still there");
 }
@@ -92,21 +79,21 @@ static void several(struct peerdma *ctx)
 	seen = 0;
 	CHECK(q == p + LENGTH && !peerdma_pin(ctx, (void *)(uintptr_t)(p + 4096), 2 * LENGTH - 8192, 0, NULL, &region),
 	      "two allocations side by side are pinned");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	segments = peerdma_segments(region, &n);
 	CHECK(!peerdma_verbs_mr(region, one, 1, &mr) && !strcmp(mr->way, "view") && mr->length == 2 * LENGTH - 8192, "one MR");
 	bytes = ((const struct fake_mr *)mr->verbs)->addr;
 	CHECK(bytes[0] == 0x5a && bytes[LENGTH - 4097] == 0x5a && bytes[LENGTH] == 0x5a, "of both");
 	CHECK(n == 2 && !peerdma_verbs_mr(segments[0], one, 1, &mr) && !peerdma_verbs_mr(segments[1], two, 1, &mr) &&
-	      mr->addr == q && live() == 3, "and one of each");
+	      mr->addr == q && fake_verbs_live(verbs) == 3, "and one of each");
 	cu.cuMemFree_v2(q);
-	CHECK(seen == 3 && !others && !live(), "when one of them is freed all go, with its bytes still there (%d, %d)", seen, others);
-	CHECK(!peerdma_valid(region) && peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !live(), "and no other is made");
+	CHECK(seen == 3 && !others && !fake_verbs_live(verbs), "when one of them is freed all go, with its bytes still there (%d, %d)", seen, others);
+	CHECK(!peerdma_valid(region) && peerdma_verbs_mr(region, one, 4, &mr) == -ESTALE && !fake_verbs_live(verbs), "and no other is made");
 	CHECK(!peerdma_unpin(region) && !cu.cuMemFree_v2(p), "the pin ends");
 }
 
-/* One thread frees, another makes MRs: whoever comes first, none is left when the free has returned and the maker has, too. */
+/* One thread frees, another makes MRs: whichever comes first, none is left when the free has returned and the maker has, too. */
 static struct peerdma_region *raced;
 static pthread_barrier_t start;
 
@@ -114,7 +101,6 @@ static void *maker(void *arg)
 {
 	const struct peerdma_mr *mr;
 
-	(void)arg;
 	pthread_barrier_wait(&start);
 	for (int access = 0; access < 4; access++) {
 		int ret = peerdma_verbs_mr(raced, one, access, &mr);
@@ -143,7 +129,7 @@ static void race(struct peerdma *ctx)
 		pthread_barrier_wait(&start);
 		cu.cuMemFree_v2(buffer);
 		pthread_join(t, &failed);
-		wrong += failed || live();
+		wrong += failed || fake_verbs_live(verbs);
 		peerdma_unpin(raced);
 	}
 	CHECK(!wrong, "%d times freed while MRs are made: none is left", ROUNDS);
@@ -159,18 +145,18 @@ static void cached(struct peerdma *ctx)
 	buffer = gpu_alloc();
 	CHECK(!peerdma_cache_open(ctx, NULL, &cache) && !peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) &&
 	      !peerdma_cache_mr(cache, hold, one, 1, &mr), "a cache's region has an MR");
-	if (failures)
+	if (check_counts.failures)
 		return;
 	key = mr->lkey;
 	peerdma_cache_put(cache, hold);
 	cu.cuMemFree_v2(buffer);
-	CHECK(!live(), "which goes with its memory, and nobody told");
+	CHECK(!fake_verbs_live(verbs), "which goes with its memory, and without a notification");
 	buffer = gpu_alloc();
 	CHECK(!peerdma_cache_get(cache, (void *)(uintptr_t)buffer, 100, &hold) && !peerdma_cache_mr(cache, hold, one, 1, &again) &&
 	      again->lkey != key, "what comes there next has another");
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
-	CHECK(!live(), "the cache closes");
+	CHECK(!fake_verbs_live(verbs), "the cache closes");
 	cu.cuMemFree_v2(buffer);
 }
 
@@ -192,5 +178,5 @@ int main(int argc, char **argv)
 	race(ctx);
 	cached(ctx);
 	peerdma_close(ctx);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

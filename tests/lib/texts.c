@@ -7,11 +7,6 @@
  *   bare        a GPU and peerdma.ko, without the provider's module
  *   provided    with it
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"
@@ -40,8 +35,6 @@ static int names(const char *what)
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void of_opening(void)
@@ -158,7 +151,7 @@ int main(int argc, char **argv)
 			return 1;
 		of_gpu_memory(ctx, !strcmp(argv[1], "provided"));
 		peerdma_close(ctx);
-		return failures != 0;
+		return check_end(NULL);
 	}
 	of_opening();
 	of_monitors();
@@ -166,5 +159,5 @@ int main(int argc, char **argv)
 		return 1;
 	of_pins(ctx);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -3,14 +3,10 @@
  * two_numbers.c - a process keeps one number (process.c), where one thread is refused the page that it is kept in
  * and another gets one a moment later.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "checks.h"
 
@@ -43,7 +39,6 @@ static void *second(void *unused)
 {
 	struct peerdma *ctx = NULL;
 
-	(void)unused;
 	waits_here = true;
 	if (!peerdma_open(&ctx, 0))
 		peerdma_close(ctx);
@@ -65,5 +60,5 @@ int main(void)
 	pthread_join(thread, NULL);
 	CHECK(ctx && peerdma_event_fd(ctx) >= 0, "it is this process's still: %d", ctx ? peerdma_event_fd(ctx) : 0);
 	peerdma_close(ctx);
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

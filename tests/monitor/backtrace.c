@@ -5,14 +5,9 @@
  */
 #include <execinfo.h>
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "peerdma_monitor.h"
 #include "../lib/checks.h"
@@ -31,7 +26,6 @@ static volatile uintptr_t where;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if (where - event->addr >= event->length)
 		return;
 	events = events + 1;
@@ -145,10 +139,8 @@ int main(void)
 	char *p;
 
 	count = backtrace(frames, FRAMES);	/* loads the unwinder, outside malloc() */
-	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL)) {
-		printf("skipped: %s\n", peerdma_last_error());
-		return 77;
-	}
+	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL))
+		check_skip("%s", peerdma_last_error());
 	check_one("munmap", by_munmap, map());
 	check_one("mmap", by_mmap, map());
 	check_one("mremap", by_mremap, map());
@@ -161,8 +153,6 @@ int main(void)
 	count = events = 0;
 	check_one("free", by_free, p);
 #else
-	(void)p;
-	(void)by_free;
 #endif
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -19,8 +19,6 @@ static atomic_int entered, left;
 
 static void slow(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 	entered++;
 	for (volatile int i = 0; i < 20000; i++)
 		;
@@ -56,6 +54,6 @@ int main(void)
 	fflush(stdout);
 	alarm(10);
 	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, slow, NULL);
-	printf("ok - and nobody waits for them\n");
+	printf("ok - and no thread waits for them\n");
 	return entered != left;
 }

@@ -6,14 +6,10 @@
  * usage: monitor_copies LIBPEERDMA
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "peerdma_monitor.h"
 #include "../lib/checks.h"
@@ -25,7 +21,6 @@ static char *memory;
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	events = events + (event->addr == (uintptr_t)memory && event->length == LENGTH);
 }
 
@@ -65,5 +60,5 @@ int main(int argc, char **argv)
 	      strstr(last_error(), "; load one copy only"), "and says why: %s", last_error());
 	munmap(memory, LENGTH);
 	CHECK(events == 2, "the first goes on: %d events", events);
-	return failures != 0;
+	return check_end(NULL);
 }

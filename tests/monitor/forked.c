@@ -30,8 +30,6 @@ void *dlopen(const char *file, int mode)
 
 static void event(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static int start(void)

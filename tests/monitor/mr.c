@@ -6,12 +6,7 @@
  * usage: monitor_mr LIBIBVERBS [refused]
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "fake_verbs.h"
 #include "peerdma_monitor.h"
@@ -25,15 +20,6 @@
 
 static struct ibv_pd *const domain = (struct ibv_pd *)0x1000;
 static struct fake_verbs *verbs;
-
-static int live(void)
-{
-	int n = 0;
-
-	for (int i = 0; i < FAKE_MRS; i++)
-		n += verbs->mrs[i].live;
-	return n;
-}
 
 static int use(struct peerdma_cache *cache, void *p, int access)
 {
@@ -87,14 +73,12 @@ static void granted(struct peerdma_cache *cache)
 	memset(p, 2, LENGTH);
 	CHECK(!use(cache, p, 0) && verbs->registered == 2, "what is mapped after an munmap is registered anew");
 	peerdma_cache_drain(cache);
-	CHECK(live() == 1, "and the old MR is gone");
+	CHECK(fake_verbs_live(verbs) == 1, "and the old MR is gone");
 	munmap(p, LENGTH);
 }
 
 static void note(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static int says(const char *cause, const char *remedy)
@@ -150,5 +134,5 @@ int main(int argc, char **argv)
 		narrow(ctx);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

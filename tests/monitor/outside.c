@@ -11,12 +11,7 @@
  *   ucm-source  peerdma_monitor_start_ucm()
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"
@@ -30,10 +25,7 @@ static struct peerdma_cache *cache;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->handle = malloc(100);
-	(void)addr;
 	added++;
 	return 0;
 }
@@ -41,9 +33,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 /* Frees, as a library that deregisters may. */
 static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
 	free(handle);
 	removed++;
 }
@@ -132,7 +121,7 @@ static void calls(void)
 		CHECK(memory == PEERDMA_MEMORY_HOST || !peerdma_monitor_name(memory), "nothing monitors memory %u", memory);
 		peerdma_monitor_unsubscribe(memory, NULL, NULL);
 	}
-	/* GPU memory: nobody sees its frees, until another library says that it does. */
+	/* GPU memory: its frees are not seen, until another library says that it sees them. */
 	CHECK(peerdma_monitor_subscribe(PEERDMA_MEMORY_DEVICE, note, &where) == -EOPNOTSUPP &&
 	      !strncmp(peerdma_last_error(), "peerdma_monitor_subscribe: GPU memory is not monitored", 54),
 	      	"no monitor of GPU memory");
@@ -176,9 +165,6 @@ static void own(void)
 
 static void unmapped(int type, void *event, void *arg)
 {
-	(void)type;
-	(void)event;
-	(void)arg;
 	by_ucm++;
 }
 
@@ -285,5 +271,5 @@ int main(int argc, char **argv)
 		CHECK(!strcmp(peerdma_monitor_name(PEERDMA_MEMORY_HOST), "ucm"), "ucm is at work");
 	}
 	peerdma_cache_close(cache);
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -10,16 +10,9 @@
  *   refused    code may not be changed: a get fails, unless the cache needs no monitor
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "peerdma_cache.h"
 #include "peerdma_monitor.h"
@@ -128,7 +121,7 @@ static void in_a_child(char *p)
 	pid_t pid = fork();
 
 	if (!pid) {
-		failures = 0;
+		check_counts.failures = 0;
 		CHECK(!peerdma_open(&ctx, 0), "a forked child's context");
 		cache = cache_with(0);
 		CHECK(ANEW(cache, p) && FOUND(cache, p), "its cache pins");
@@ -136,7 +129,7 @@ static void in_a_child(char *p)
 		CHECK(ANEW(cache, p), "and its monitor sees");
 		peerdma_cache_close(cache);
 		peerdma_close(ctx);
-		_exit(failures != 0);
+		_exit(check_counts.failures != 0);
 	}
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status, "a forked child has a monitor, too");
 }
@@ -270,5 +263,5 @@ int main(int argc, char **argv)
 	else
 		refused();
 	peerdma_close(ctx);
-	return failures != 0;
+	return check_end(NULL);
 }

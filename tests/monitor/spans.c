@@ -27,7 +27,6 @@ static volatile int before, after;	/* events that have it */
 
 static void count(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
 	if ((uintptr_t)expected - event->addr >= event->length)
 		return;
 	before += !event->after;

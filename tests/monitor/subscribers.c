@@ -67,7 +67,7 @@ static void step(void)
 	sleep_on(&counted);
 }
 
-/* The one who leaves has seen that nobody is inside. */
+/* The subscriber that leaves has seen that no event is inside. */
 static void before_store(const void *at)
 {
 	if (at == &list.places[0].inside)
@@ -76,8 +76,6 @@ static void before_store(const void *at)
 
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 }
 
 static void *event(void *unused)

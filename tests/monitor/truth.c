@@ -5,7 +5,7 @@
  *
  * The memory is real: a row of places, each with one page or none.  To register a place
  * reads a number from the page; every new page gets another.  A get of a page must find
- * a registration of that page's number, whoever had the address before.
+ * a registration of that page's number, whichever thread had the address before.
  * Other threads come and go, allocate and free large blocks; children are forked.
  *
  * usage: monitor_truth [OPERATIONS [SEED [THREADS]]]
@@ -50,8 +50,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 {
 	struct registration *r = malloc(sizeof(*r));
 
-	(void)arg;
-	(void)length;
 	MUST(r);
 	*r = (struct registration){ *(volatile uint64_t *)(uintptr_t)addr, addr, 1 };
 	out->handle = r;
@@ -64,8 +62,6 @@ static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	struct registration *r = handle;
 
-	(void)arg;
-	(void)length;
 	MUST(r->addr == addr && __atomic_exchange_n(&r->there, 0, __ATOMIC_RELAXED));
 	__atomic_sub_fetch(&registered, 1, __ATOMIC_RELAXED);
 	free(r);
@@ -138,7 +134,6 @@ static void allocate(void)
 	*page = fresh();
 	use(page);
 #else
-	(void)page;
 #endif
 	free(block);
 }

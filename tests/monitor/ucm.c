@@ -7,11 +7,7 @@
  *   ucm	ucm becomes the monitor, at last
  *   other	another monitor was started before
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "fake_ucm.h"
@@ -30,7 +26,6 @@ static void note(void *arg, const struct peerdma_hook_event *event)
 	unsigned char pages[LENGTH / 4096];
 	bool there = !mincore(memory, LENGTH, pages);
 
-	(void)arg;
 	if (event->addr == (uintptr_t)memory && event->length == LENGTH && strlen(heard) < sizeof(heard) - 1)
 		heard[strlen(heard)] = event->kind != PEERDMA_HOOK_FREE || there == !!event->after ? '?' : event->after ? 'a' : 'b';
 }
@@ -54,7 +49,6 @@ static void refused(int error, const char *text, const char *what)
 
 static void *second(void *arg)
 {
-	(void)arg;
 	CHECK(peerdma_monitor_start_ucm() == -EBUSY && strstr(peerdma_last_error(), "another thread is starting it"),
 	      "two threads start it: %s", peerdma_last_error());
 	return NULL;
@@ -107,5 +101,5 @@ int main(int argc, char **argv)
 		other();
 	else
 		ucm();
-	return failures != 0;
+	return check_end(NULL);
 }

@@ -13,8 +13,6 @@ static pid_t parent;
 
 static void subscriber(void *arg, const struct peerdma_hook_event *event)
 {
-	(void)arg;
-	(void)event;
 	if (getpid() != parent)
 		kill(getpid(), SIGKILL);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tests/mutate/run --random: changes that nobody chose, and whether a test notices.
+"""tests/mutate/run --random: changes chosen at random, and whether a test notices.
 
 `sites` finds every place of the folders' C files where an operator, a condition,
 a statement, a number or a returned value can be changed. The seed chooses among

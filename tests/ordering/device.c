@@ -9,7 +9,7 @@
 static const struct device *device;
 static struct rule before[RULES_MAX];
 
-/* The write under way: it arrives when somebody waits for it, so whoever does not is too early on every run. */
+/* The write under way: it arrives when a program waits for it, so a program that does not is too early on every run. */
 static struct {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -36,7 +36,6 @@ void device_read(uint64_t gpu, void *to, size_t length)
 
 static void *write_main(void *arg)
 {
-	(void)arg;
 	pthread_mutex_lock(&job.lock);
 	while (!job.is_waited_for)
 		pthread_cond_wait(&job.waited_for, &job.lock);

@@ -18,7 +18,6 @@ static const char *process_open(void)
 
 static void nothing(struct sg_pin *pin)
 {
-	(void)pin;
 }
 
 static const struct sg_pin_ops pin_ops = { .callback = nothing, .unmap = nothing, .free = nothing };

@@ -4,16 +4,9 @@
  * stand-in that knows no addresses of a GPU's, as a kernel without a peer-memory client.  The
  * arguments: its path, that of softgpu's libcuda, and "cached" with PEERDMA_VERBS_CACHE=1.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"
@@ -238,7 +231,7 @@ static void freed_while_registered(void)
 	CHECK(!live(), "the memory is freed: the device has no MR of it");
 	next = ibv_reg_mr(domain, memory, sizeof(memory), OUR_OWN);
 	CHECK(next && next != mr && live() == 1, "the next MR may take its place at the device");
-	CHECK(!ibv_dereg_mr(mr) && live() == 1 && !twice(), "the program deregisters what is gone: nobody else's goes");
+	CHECK(!ibv_dereg_mr(mr) && live() == 1 && !twice(), "the program deregisters what is gone: no other MR goes");
 	CHECK(!ibv_dereg_mr(next) && !live(), "the next goes when it is asked to");
 }
 
@@ -415,5 +408,5 @@ int main(int argc, char **argv)
 		in_a_child();
 	}
 	from_threads();
-	return failures ? 1 : 0;
+	return check_end(NULL);
 }

@@ -5,17 +5,9 @@
  *
  *	beside ADAPTER
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "check.h"
 #include "memory.h"
 #include "pair.h"
 #include "unanswered.h"
@@ -30,8 +22,7 @@ static struct pair p;
 
 static void become(uid_t uid)
 {
-	if (setgid(uid) || setuid(uid) || prctl(PR_SET_PDEATHSIG, SIGKILL))
-		die("user %u", uid);
+	MUST(!setgid(uid) && !setuid(uid) && !prctl(PR_SET_PDEATHSIG, SIGKILL), "user %u", uid);
 }
 
 /* ---- who waits ---- */
@@ -48,8 +39,7 @@ static void registers_unanswered(void)
 
 	become(ATTACKER);
 	err = unanswered_begin(&page, SIZE, shared->reads);
-	if (err)
-		die("a page that is never answered: %s", strerror(-err));
+	MUST(!err, "a page that is never answered: %s", strerror(-err));
 	shared->server = page.server;
 	pair_open(&p, adapter, 0);
 	ibv_reg_mr(p.pd, page.memory, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -67,13 +57,10 @@ static void written(struct memory *from, struct memory *to)
 
 	memory_fill(from, 0x77);
 	memory_fill(to, 0x11);
-	if (pair_do(&p, &r) != IBV_WC_SUCCESS)
-		die("a write");
+	MUST(pair_do(&p, &r) == IBV_WC_SUCCESS, "a write");
 	memory_read(to, 0, seen, SIZE);
-	if (seen[0] != 0x77 || memcmp(seen, seen + 1, SIZE - 1))
-		die("the bytes that were written");
-	if (ibv_dereg_mr(from_mr) || ibv_dereg_mr(to_mr))
-		die("ibv_dereg_mr");
+	MUST(seen[0] == 0x77 && !memcmp(seen, seen + 1, SIZE - 1), "the bytes that were written");
+	MUST(!ibv_dereg_mr(from_mr) && !ibv_dereg_mr(to_mr), "ibv_dereg_mr");
 }
 
 static void works(void)
@@ -101,8 +88,7 @@ static pid_t start(void (*run)(void))
 
 	fflush(stdout);
 	pid = fork();
-	if (pid < 0)
-		die("fork");
+	MUST(pid >= 0, "fork");
 	if (!pid)
 		run();
 	return pid;
@@ -113,22 +99,20 @@ int main(int argc, char **argv)
 	pid_t attacker, victim;
 	int status;
 
-	if (argc != 2)
-		die("usage: beside ADAPTER");
+	MUST(argc == 2, "usage: beside ADAPTER");
 	adapter = argv[1];
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		die("shared memory");
+	MUST(shared != MAP_FAILED, "shared memory");
 	shared->reads = unanswered_counter();
 	attacker = start(registers_unanswered);
 	while (shared->reads && !*shared->reads && !waitpid(attacker, NULL, WNOHANG))
 		usleep(1000);
 	victim = start(works);
-	check(waitpid(victim, &status, 0) == victim && !status, "another user registers and transfers");
-	check(!waitpid(attacker, &status, WNOHANG), "while the page is waited for");
+	CHECK(waitpid(victim, &status, 0) == victim && !status, "another user registers and transfers");
+	CHECK(!waitpid(attacker, &status, WNOHANG), "while the page is waited for");
 	kill(attacker, SIGKILL);
 	if (shared->server > 0)
 		kill(shared->server, SIGKILL);
-	check(waitpid(attacker, &status, 0) == attacker && WIFSIGNALED(status), "and all of them die");
-	return !!failures;
+	CHECK(waitpid(attacker, &status, 0) == attacker && WIFSIGNALED(status), "and all of them die");
+	return check_end(NULL);
 }

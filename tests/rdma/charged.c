@@ -6,10 +6,6 @@
  *	mover_fd LENGTH charged ADAPTER MEMORY.STAT	that file of the cgroup that the program is in
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "pair.h"
 
@@ -21,8 +17,7 @@ static const char *variable(const char *name)
 {
 	const char *value = getenv(name);
 
-	if (!value)
-		die("usage: mover_fd LENGTH charged ADAPTER MEMORY.STAT");
+	MUST(value, "usage: mover_fd LENGTH charged ADAPTER MEMORY.STAT");
 	return value;
 }
 
@@ -35,13 +30,11 @@ static long charged(const char *path)
 
 	sleep(3);	/* newer kernels add up small changes every two seconds */
 	file = fopen(path, "r");
-	if (!file)
-		die("%s", path);
+	MUST(file, "%s", path);
 	while (bytes < 0 && fgets(line, sizeof(line), file))
 		(void)sscanf(line, "slab_unreclaimable %ld", &bytes);
 	fclose(file);
-	if (bytes < 0)
-		die("%s: no slab_unreclaimable", path);
+	MUST(bytes >= 0, "%s: no slab_unreclaimable", path);
 	return bytes;
 }
 
@@ -49,8 +42,7 @@ static void move(void)
 {
 	int fd = open(variable("MOVER_CONTROL"), O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0 || write(fd, "move", 4) != 4)
-		die("move");
+	MUST(fd >= 0 && write(fd, "move", 4) == 4, "move");
 	close(fd);
 }
 
@@ -62,30 +54,25 @@ int main(int argc, char **argv)
 	long none, first, again;
 	struct pair p;
 
-	if (argc != 3)
-		die("usage: mover_fd LENGTH charged ADAPTER MEMORY.STAT");
+	MUST(argc == 3, "usage: mover_fd LENGTH charged ADAPTER MEMORY.STAT");
 	pair_open(&p, argv[1], 0);
 	none = charged(argv[2]);
 	for (i = 0; i < REGIONS; i++) {
 		mrs[i] = ibv_reg_dmabuf_mr(p.pd, 0, LENGTH, 0, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-		if (!mrs[i])
-			die("a dma-buf cannot be registered");
+		MUST(mrs[i], "a dma-buf cannot be registered");
 	}
 	first = charged(argv[2]);
-	if (first - none < LEAST)
-		die("%ld bytes are charged for %d regions", first - none, REGIONS);
+	MUST(first - none >= LEAST, "%ld bytes are charged for %d regions", first - none, REGIONS);
 	move();
 	for (i = 0; i < REGIONS; i++) {
 		r.local = mrs[i];
 		r.rkey = mrs[i]->rkey;
-		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
-			die("a write to memory that has moved");
+		MUST(pair_do(&p, &r) == IBV_WC_SUCCESS, "a write to memory that has moved");
 	}
 	again = charged(argv[2]);
 	printf("%d regions: %ld bytes are charged, and %ld after a move\n", REGIONS, first - none, again - none);
 	for (i = 0; i < REGIONS; i++)
-		if (ibv_dereg_mr(mrs[i]))
-			die("ibv_dereg_mr");
+		MUST(!ibv_dereg_mr(mrs[i]), "ibv_dereg_mr");
 	pair_close(&p);
 	/* Half of that: the kernel counts in batches. */
 	return again < first - LEAST / 2;

@@ -7,14 +7,7 @@
  *
  * The slow dma-buf is another mover_fd's.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -28,8 +21,7 @@ static const char *variable(const char *name)
 {
 	const char *value = getenv(name);
 
-	if (!value)
-		die("usage: SLOW_FD=... SLOW_CONTROL=... mover_fd LENGTH crowd ADAPTER");
+	MUST(value, "usage: SLOW_FD=... SLOW_CONTROL=... mover_fd LENGTH crowd ADAPTER");
 	return value;
 }
 
@@ -37,8 +29,7 @@ static void command(const char *control, const char *text)
 {
 	int fd = open(variable(control), O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		die("%s: %s", control, text);
+	MUST(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", control, text);
 	close(fd);
 }
 
@@ -58,8 +49,7 @@ static struct ibv_qp *unreliable(struct pair *p)
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN))
 		die("an unreliable queue pair that receives");
 	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("an unreliable queue pair that sends");
+	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "an unreliable queue pair that sends");
 	return qp;
 }
 
@@ -67,8 +57,7 @@ static struct ibv_mr *register_it(struct pair *p, int fd)
 {
 	struct ibv_mr *mr = ibv_reg_dmabuf_mr(p->pd, 0, LENGTH, 0, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 
-	if (!mr)
-		die("a dma-buf cannot be registered");
+	MUST(mr, "a dma-buf cannot be registered");
 	return mr;
 }
 
@@ -94,8 +83,7 @@ __attribute__((noreturn)) static void crowd(const char *adapter, int ready)
 			if (ibv_post_send(qp, &wr, &bad))
 				break;
 		}
-		if (ready && write(ready, "", 1) != 1)
-			die("pipe");
+		MUST(!ready || write(ready, "", 1) == 1, "pipe");
 		ready = 0;
 	}
 }
@@ -110,32 +98,26 @@ int main(int argc, char **argv)
 	pid_t child;
 	char c;
 
-	if (argc != 2 || pipe(up))
-		die("usage: SLOW_FD=... SLOW_CONTROL=... mover_fd LENGTH crowd ADAPTER");
+	MUST(argc == 2 && !pipe(up), "usage: SLOW_FD=... SLOW_CONTROL=... mover_fd LENGTH crowd ADAPTER");
 	child = fork();
 	if (!child)
 		crowd(argv[1], up[1]);
 	close(up[1]);
-	if (read(up[0], &c, 1) != 1)
-		die("the crowd has ended");
+	MUST(read(up[0], &c, 1) == 1, "the crowd has ended");
 	pair_open(&p, argv[1], 0);
 	r.local = register_it(&p, atoi(variable("MOVER_FD")));
 	r.rkey = r.local->rkey;
 	command("MOVER_CONTROL", "move");
 	begin = now();
-	if (pair_post(&p, 0, &r))
-		die("posting a write");
+	MUST(!pair_post(&p, 0, &r), "posting a write");
 	while (now() - begin < 10 * SOON && !ibv_poll_cq(p.cq[0], 1, &wc))
 		usleep(1000);
 	took = now() - begin;
-	if (took <= SOON && wc.status != IBV_WC_SUCCESS)
-		die("a write to memory that has moved: %s", ibv_wc_status_str(wc.status));
+	MUST(took > SOON || wc.status == IBV_WC_SUCCESS, "a write to memory that has moved: %s", ibv_wc_status_str(wc.status));
 	printf("%.1f s for a write to memory that has moved, beside %d regions of a slow exporter\n", took, REGIONS);
 	command("SLOW_CONTROL", "delay 0");
-	if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child)
-		die("the crowd");
-	if (ibv_dereg_mr((struct ibv_mr *)(uintptr_t)r.local))
-		die("ibv_dereg_mr");
+	MUST(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child, "the crowd");
+	MUST(!ibv_dereg_mr((struct ibv_mr *)(uintptr_t)r.local), "ibv_dereg_mr");
 	pair_close(&p);
 	return took > SOON;
 }

@@ -7,14 +7,9 @@
  *
  * It becomes user 1000 first.  Where the kernel does not come to an end, neither does this.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -39,8 +34,7 @@ static void on_processor(unsigned int number)
 
 	CPU_ZERO(&set);
 	CPU_SET(number, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("processor %u", number);
+	MUST(!sched_setaffinity(0, sizeof(set), &set), "processor %u", number);
 }
 
 /* The queue is full, however many the kernel has taken, and there is always room for their completions. */
@@ -49,7 +43,6 @@ static void *forge(void *unused)
 	volatile struct rxe_queue_buf *q = queue, *done = completions;
 	uint32_t last = done->producer_index, at;
 
-	(void)unused;
 	on_processor(1);
 	while (__atomic_load_n(&forging, __ATOMIC_RELAXED)) {
 		q->producer_index = (q->consumer_index + q->index_mask) & q->index_mask;
@@ -72,11 +65,9 @@ static struct ibv_qp *create(void)
 
 	init.cap.max_recv_wr = (uint32_t)limits.max_qp_wr - 1;
 	qp = ibv_create_qp(p.pd, &init);
-	if (!qp)
-		die("ibv_create_qp");
+	MUST(qp, "ibv_create_qp");
 	errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	if (errno)
-		die("ibv_modify_qp");
+	MUST(!errno, "ibv_modify_qp");
 	return qp;
 }
 
@@ -92,14 +83,12 @@ static void destroy(const struct ibv_qp *qp)
 		.cmd = { .response = (uintptr_t)&resp, .qp_handle = qp->handle },
 	};
 
-	if (write(p.device->cmd_fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
-		die("destroying the queue pair");
+	MUST(write(p.device->cmd_fd, &c, sizeof(c)) == (ssize_t)sizeof(c), "destroying the queue pair");
 }
 
 static void within_the_limit(double since, const char *what)
 {
-	if (now() - since > LIMIT)
-		die("%s takes %.1f s", what, now() - since);
+	MUST(now() - since <= LIMIT, "%s takes %.1f s", what, now() - since);
 }
 
 /* The completion queue is the mapping that has a completion's wr_id, when the queue of the request has gone. */
@@ -110,12 +99,10 @@ static void find_completions(void)
 	struct ibv_qp *qp = create();
 
 	errno = ibv_post_recv(qp, &wr, &bad) ?: ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	if (errno)
-		die("failing a queue pair");
+	MUST(!errno, "failing a queue pair");
 	usleep(50000);
 	errno = ibv_destroy_qp(qp);
-	if (errno)
-		die("ibv_destroy_qp");
+	MUST(!errno, "ibv_destroy_qp");
 	queue_find(ID, &completions);
 	completions->consumer_index = completions->producer_index;
 	memset(completions->data, 0, sizeof(struct ib_uverbs_wc));
@@ -132,20 +119,17 @@ static void one_round(enum ibv_qp_state state)
 	double began;
 
 	errno = ibv_post_recv(qp, &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 	queue_find(ID, &queue);
 	forging = 1;
 	forged = 0;
-	if (pthread_create(&thread, NULL, forge, NULL))
-		die("pthread_create");
+	MUST(!pthread_create(&thread, NULL, forge, NULL), "pthread_create");
 	while (!__atomic_load_n(&forged, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	began = now();
 	before = completions->producer_index;
 	errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
+	MUST(!errno, "ibv_modify_qp to state %d", state);
 	at_once = (completions->producer_index - before) & completions->index_mask;
 	if (at_once > most)
 		most = at_once;
@@ -161,23 +145,18 @@ int main(int argc, char **argv)
 {
 	int i, rounds;
 
-	if (argc != 3)
-		die("usage: forged ADAPTER ROUNDS");
+	MUST(argc == 3, "usage: forged ADAPTER ROUNDS");
 	rounds = atoi(argv[2]);
 	on_processor(0);
-	if (setgid(1000) || setuid(1000))
-		die("setuid");
+	MUST(!setgid(1000) && !setuid(1000), "setuid");
 	pair_open(&p, argv[1], 0);
-	if (ibv_query_device(p.device, &limits))
-		die("ibv_query_device");
+	MUST(!ibv_query_device(p.device, &limits), "ibv_query_device");
 	cq = ibv_create_cq(p.device, limits.max_cqe, NULL, NULL, 0);
-	if (!cq)
-		die("ibv_create_cq");
+	MUST(cq, "ibv_create_cq");
 	find_completions();
 	for (i = 0; i < rounds; i++)
 		one_round(i % 2 ? IBV_QPS_RESET : IBV_QPS_ERR);
-	if (ibv_destroy_cq(cq))
-		die("ibv_destroy_cq");
+	MUST(!ibv_destroy_cq(cq), "ibv_destroy_cq");
 	pair_close(&p);
 	printf("%d rounds, %lu requests flushed that were never posted, at most %u in one call\n", rounds, flushed, most);
 	if (most >= (uint32_t)limits.max_qp_wr) {

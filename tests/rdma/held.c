@@ -7,13 +7,8 @@
  *
  *	mover_fd BYTES held ADAPTER BYTES
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -39,16 +34,14 @@ static long available(void)
 	while (file && n < 0 && fgets(line, sizeof(line), file))
 		if (sscanf(line, "MemAvailable: %ld", &n) != 1)
 			n = -1;
-	if (n < 0)
-		die("/proc/meminfo");
+	MUST(n >= 0, "/proc/meminfo");
 	fclose(file);
 	return n;
 }
 
 static void command(const char *text)
 {
-	if (write(control, text, strlen(text)) != (ssize_t)strlen(text))
-		die("%s", text);
+	MUST(write(control, text, strlen(text)) == (ssize_t)strlen(text), "%s", text);
 }
 
 static void destroy(int which)
@@ -56,11 +49,9 @@ static void destroy(int which)
 	double begin = now();
 
 	errno = ibv_destroy_qp(p.qp[which]);
-	if (errno)
-		die("ibv_destroy_qp");
+	MUST(!errno, "ibv_destroy_qp");
 	p.qp[which] = NULL;
-	if (now() - begin > SOON)
-		die("destroying queue pair %d took %.1f s", which, now() - begin);
+	MUST(now() - begin <= SOON, "destroying queue pair %d took %.1f s", which, now() - begin);
 }
 
 /* Posts a read whose answers are held, until let_go().  Returns how much memory they take up, in KiB. */
@@ -75,11 +66,9 @@ static long hold(size_t size)
 	command("refuse map 1000000 12");
 	command("move");
 	before = available();
-	if (pair_post(&p, 0, &r))
-		die("posting a read");
+	MUST(!pair_post(&p, 0, &r), "posting a read");
 	sleep(1);
-	if (ibv_poll_cq(p.cq[0], 1, &wc))
-		die("a read into memory that is not there: %s", ibv_wc_status_str(wc.status));
+	MUST(!ibv_poll_cq(p.cq[0], 1, &wc), "a read into memory that is not there: %s", ibv_wc_status_str(wc.status));
 	return before - available();
 }
 
@@ -118,8 +107,7 @@ static void little_memory(int fd, size_t size)
 	enum ibv_wc_status status;
 	long taken;
 
-	if (subject == MAP_FAILED)
-		die("mmap of the dma-buf");
+	MUST(subject != MAP_FAILED, "mmap of the dma-buf");
 	taken = hold(size);
 	printf("%ld KiB for the answers to a read of %zu KiB\n", taken, size / 1024);
 	/* Without a bound they took 773 MB of a read of 32 MiB. */
@@ -129,10 +117,8 @@ static void little_memory(int fd, size_t size)
 		die("the answers take up %ld KiB", taken);
 	let_go();
 	status = wait_for_all(subject, size);
-	if (status != IBV_WC_SUCCESS)
-		die("the read: %s", ibv_wc_status_str(status));
-	if (memcmp(subject, (void *)(uintptr_t)host.addr, size))
-		die("other bytes were read");
+	MUST(status == IBV_WC_SUCCESS, "the read: %s", ibv_wc_status_str(status));
+	MUST(!memcmp(subject, (void *)(uintptr_t)host.addr, size), "other bytes were read");
 	munmap((void *)(uintptr_t)subject, size);
 }
 
@@ -142,8 +128,7 @@ static long maps(void)
 	char text[4096] = "";
 	const char *line;
 
-	if (pread(control, text, sizeof(text) - 1, 0) <= 0)
-		die("reading the buffer's state");
+	MUST(pread(control, text, sizeof(text) - 1, 0) > 0, "reading the buffer's state");
 	line = strstr(text, "\nmaps ");
 	return line ? atol(line + 6) : -1;
 }
@@ -158,8 +143,7 @@ static void not_needed(const char *adapter, int fd)
 	for (i = 0; i < REGIONS; i++) {
 		pair_open(&pairs[i], adapter, 0);
 		mrs[i] = ibv_reg_dmabuf_mr(pairs[i].pd, 0, PACKET, 0, fd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-		if (!mrs[i])
-			die("the dma-buf cannot be registered");
+		MUST(mrs[i], "the dma-buf cannot be registered");
 		pair_connect(&pairs[i]);
 	}
 	command("delay 1000");
@@ -168,24 +152,20 @@ static void not_needed(const char *adapter, int fd)
 	for (i = 0; i < REGIONS; i++) {
 		struct request r = { .opcode = IBV_WR_RDMA_WRITE, .local = mrs[i], .length = 8, .rkey = mrs[i]->rkey };
 
-		if (pair_post(&pairs[i], 0, &r))
-			die("posting a write");
+		MUST(!pair_post(&pairs[i], 0, &r), "posting a write");
 	}
 	for (i = 0; i < REGIONS; i++)
 		for (which = 0; which < 2; which++) {
-			if (ibv_destroy_qp(pairs[i].qp[which]))
-				die("ibv_destroy_qp");
+			MUST(!ibv_destroy_qp(pairs[i].qp[which]), "ibv_destroy_qp");
 			pairs[i].qp[which] = NULL;
 		}
 	for (i = 0; i < REGIONS; i++) {
-		if (ibv_dereg_mr(mrs[i]))
-			die("ibv_dereg_mr");
+		MUST(!ibv_dereg_mr(mrs[i]), "ibv_dereg_mr");
 		pair_close(&pairs[i]);
 	}
 	made = maps() - before;
 	printf("%ld of %d regions were mapped again for queue pairs that have ended\n", made, REGIONS);
-	if (made > REGIONS / 2)
-		die("regions are mapped that nobody needs");
+	MUST(made <= REGIONS / 2, "regions are mapped that no request needs");
 	command("delay 0");
 }
 
@@ -195,8 +175,7 @@ int main(int argc, char **argv)
 	size_t size = argc == 3 ? strtoul(argv[2], NULL, 0) : 0, i;
 	int which;
 
-	if (!size || !fd || !name)
-		die("usage: mover_fd BYTES held ADAPTER BYTES");
+	MUST(size && fd && name, "usage: mover_fd BYTES held ADAPTER BYTES");
 	control = open(name, O_RDWR);
 	memory_alloc(&host, MEMORY_HOST, size);
 	for (i = 0; i < size; i += sizeof(uint32_t))
@@ -207,20 +186,18 @@ int main(int argc, char **argv)
 	pair_connect(&p);
 	host_mr = memory_register(&host, p.pd);
 	subject_mr = ibv_reg_dmabuf_mr(p.pd, 0, size, 0, atoi(fd), IBV_ACCESS_LOCAL_WRITE);
-	if (!subject_mr)
-		die("the dma-buf cannot be registered");
+	MUST(subject_mr, "the dma-buf cannot be registered");
 	little_memory(atoi(fd), size);
 	p.timeout = 14;	/* 67 ms */
 	for (which = 0; which < 2; which++) {
 		pair_connect(&p);
-		/* A long read's answers take a while to be sent, even if nobody takes them. */
+		/* A long read's answers take a while to be sent, even if no queue pair takes them. */
 		hold(size < SHORT ? size : SHORT);
 		destroy(which);
 		let_go();
 		destroy(!which);
 	}
-	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(subject_mr) && !ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	not_needed(argv[1], atoi(fd));
 	return 0;
 }

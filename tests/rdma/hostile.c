@@ -10,7 +10,6 @@
  */
 #include <arpa/inet.h>
 #include <endian.h>
-#include <errno.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/ip.h>
@@ -18,14 +17,7 @@
 #include <netinet/udp.h>
 #include <netpacket/packet.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -62,21 +54,9 @@ struct reth {
 static struct pair p;
 static struct memory here, there;
 static struct ibv_mr *local, *remote;
-static int wire, failures;
+static int wire;
 static uint8_t macs[2][6];	/* of NETDEV, and of the adapter's net device */
 static uint32_t mtu;
-
-__attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	printf("not ok: ");
-	vprintf(fmt, args);
-	printf("\n");
-	va_end(args);
-	failures++;
-}
 
 /* ---- packets ---- */
 
@@ -137,8 +117,7 @@ static void transmit(int which, uint8_t opcode, uint32_t psn, const void *more, 
 	f.udp.len = htons((uint16_t)(8 + 12 + length + 4));
 	sum = icrc(&f, length);
 	memcpy(f.more + length, &sum, 4);
-	if (send(wire, &f, offsetof(struct frame, more) + length + 4, 0) < 0)
-		die("sending a packet");
+	MUST(send(wire, &f, offsetof(struct frame, more) + length + 4, 0) >= 0, "sending a packet");
 }
 
 /* The adapter's next packet, within so many milliseconds; 0: none, else its opcode, and where more begins. */
@@ -210,8 +189,7 @@ static void must_read(const char *what, uint32_t psn, uint64_t addr, uint32_t ke
 
 	ask_to_read(psn, addr, key, sizeof(seen));
 	opcode = answer(&syndrome, &at, &seen, sizeof(seen));
-	if (opcode != READ_ONLY || at != psn || seen != value)
-		wrong("%s: answer %#x of packet %#x, syndrome %#x, %#llx", what, opcode, at, syndrome, (unsigned long long)seen);
+	CHECK(opcode == READ_ONLY && at == psn && seen == value, "%s: answer %#x of packet %#x, syndrome %#x, %#llx", what, opcode, at, syndrome, (unsigned long long)seen);
 }
 
 /* The answer is a NAK, or there is none. */
@@ -222,8 +200,7 @@ static void must_not_read(const char *what, uint32_t psn, uint64_t addr, uint32_
 
 	ask_to_read(psn, addr, key, length);
 	opcode = answer(&syndrome, &at, NULL, 0);
-	if (opcode && (opcode != ACKNOWLEDGE || syndrome != NAK_ACCESS))
-		wrong("%s: answer %#x, syndrome %#x", what, opcode, syndrome);
+	CHECK(!opcode || (opcode == ACKNOWLEDGE && syndrome == NAK_ACCESS), "%s: answer %#x, syndrome %#x", what, opcode, syndrome);
 }
 
 /* ---- requests ---- */
@@ -241,8 +218,7 @@ static void write_of_nothing(void)
 	connect_again();
 	transmit(1, WRITE_ONLY, 0, &more, sizeof(more));
 	opcode = answer(&syndrome, &psn, NULL, 0);
-	if (opcode != ACKNOWLEDGE || syndrome != NAK_INVALID)
-		wrong("a write of no bytes that has some: answer %#x, syndrome %#x", opcode, syndrome);
+	CHECK(opcode == ACKNOWLEDGE && syndrome == NAK_INVALID, "a write of no bytes that has some: answer %#x, syndrome %#x", opcode, syndrome);
 }
 
 static void bind_to(int which, struct ibv_mw *mw, struct ibv_mr *mr, uint32_t rkey, unsigned int access)
@@ -252,8 +228,7 @@ static void bind_to(int which, struct ibv_mw *mw, struct ibv_mr *mr, uint32_t rk
 											    .mw_access_flags = access } } };
 
 	errno = ibv_post_send(p.qp[which], &wr, &bad);
-	if (errno || pair_wait(&p, which, NULL) != IBV_WC_SUCCESS)
-		die("binding a window");
+	MUST(!errno && pair_wait(&p, which, NULL) == IBV_WC_SUCCESS, "binding a window");
 	mw->rkey = rkey;
 }
 
@@ -262,8 +237,7 @@ static void unbind_from(int which, uint32_t rkey)
 	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey };
 
 	errno = ibv_post_send(p.qp[which], &wr, &bad);
-	if (errno || pair_wait(&p, which, NULL) != IBV_WC_SUCCESS)
-		die("ending a window");
+	MUST(!errno && pair_wait(&p, which, NULL) == IBV_WC_SUCCESS, "ending a window");
 }
 
 /* A request that was answered is repeated, when its window is another queue pair's, with the same key. */
@@ -277,8 +251,7 @@ static void anothers_window(void)
 	connect_again();
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
 	mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_2);
-	if (!mr || !mw)
-		die("a window");
+	MUST(mr && mw, "a window");
 	memory_write(&there, 64, &value, sizeof(value));
 	key = ibv_inc_rkey(mw->rkey);
 	bind_to(1, mw, mr, key, IBV_ACCESS_REMOTE_READ);
@@ -288,8 +261,7 @@ static void anothers_window(void)
 	bind_to(0, mw, mr, key, IBV_ACCESS_REMOTE_READ);
 	must_not_read("a read by what is another queue pair's window by now", 0, there.addr + 64, key, sizeof(value));
 	connect_again();
-	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
-		die("a window's end");
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr), "a window's end");
 }
 
 /* Addresses in it begin at zero. */
@@ -303,8 +275,7 @@ static void zero_based_window(void)
 	connect_again();
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
 	mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_2);
-	if (!mr || !mw)
-		die("a window");
+	MUST(mr && mw, "a window");
 	memory_write(&there, 64 + 8, &value, sizeof(value));
 	key = ibv_inc_rkey(mw->rkey);
 	bind_to(1, mw, mr, key, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
@@ -312,8 +283,7 @@ static void zero_based_window(void)
 	must_read("a read by a window that begins at zero, repeated", 0, 8, key, value);
 	must_read("again", 0, 8, key, value);
 	connect_again();
-	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
-		die("a window's end");
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr), "a window's end");
 }
 
 /* A request that was answered is repeated, when the region may not be read any more. */
@@ -325,8 +295,7 @@ static void another_right(void)
 
 	connect_again();
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)there.addr, SIZE, ALL);
-	if (!mr)
-		die("ibv_reg_mr");
+	MUST(mr, "ibv_reg_mr");
 	memory_write(&there, 0, &value, sizeof(value));
 	must_read("a read", 0, there.addr, mr->rkey, value);
 	error = memory_reregister(mr, IBV_REREG_MR_CHANGE_ACCESS, p.pd, 0, SIZE, IBV_ACCESS_LOCAL_WRITE);
@@ -336,8 +305,7 @@ static void another_right(void)
 		must_not_read("a read of what may not be read any more", 0, there.addr, mr->rkey, sizeof(value));
 		connect_again();
 	}
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
 /* Since Linux 6.3. False: not there. */
@@ -368,10 +336,8 @@ static void flushes(void)
 	}
 	p.access = ALL | FLUSH_GLOBAL;
 	connect_again();
-	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome))
-		wrong("a flush has no answer");
-	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) || opcode != READ_ONLY)
-		wrong("a flush, repeated: answer %#x, syndrome %#x", opcode, syndrome);
+	CHECK(flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome), "a flush has no answer");
+	CHECK(flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) && opcode == READ_ONLY, "a flush, repeated: answer %#x, syndrome %#x", opcode, syndrome);
 	/* What is kept of a request must not be taken for a request of another kind. */
 	p.dest_rd_atomic = 1;
 	connect_again();
@@ -382,14 +348,12 @@ static void flushes(void)
 	/* The adapter may keep no request. */
 	p.dest_rd_atomic = 0;
 	connect_again();
-	if (!flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) || opcode != ACKNOWLEDGE || syndrome != NAK_INVALID)
-		wrong("a flush where none is allowed: answer %#x, syndrome %#x", opcode, syndrome);
+	CHECK(flush(0, there.addr, mr->rkey, 64, 0, &opcode, &syndrome) && opcode == ACKNOWLEDGE && syndrome == NAK_INVALID, "a flush where none is allowed: answer %#x, syndrome %#x", opcode, syndrome);
 	p.dest_rd_atomic = 16;
 	p.access = ALL;
 	connect_again();
 out:
-	if ((mr && ibv_dereg_mr(mr)) || (secret && ibv_dereg_mr(secret)) || (other && ibv_dealloc_pd(other)))
-		die("the end of flushes");
+	MUST((!mr || !ibv_dereg_mr(mr)) && (!secret || !ibv_dereg_mr(secret)) && (!other || !ibv_dealloc_pd(other)), "the end of flushes");
 }
 
 /* The address that the kernel makes of this one. */
@@ -443,8 +407,7 @@ static void datagram(int has_length)
 	sum.protocol = htonl(IPPROTO_UDP);
 	memcpy(sum.all, &f.udp, sizeof(sum.all));
 	f.udp.check = checksum(&sum, sizeof(sum));
-	if (send(wire, &f, sizeof(f), 0) != sizeof(f))
-		die("sending a packet");
+	MUST(send(wire, &f, sizeof(f), 0) == sizeof(f), "sending a packet");
 	usleep(20000);
 }
 
@@ -457,13 +420,11 @@ static void datagram_of_nothing(void)
 	/* The address is not used before the kernel has asked whether another machine has it. */
 	for (i = 0; i < 200 && pair_packets(&p) == before; i++)
 		datagram(1);
-	if (pair_packets(&p) == before)
-		wrong("a datagram does not arrive");
+	CHECK(pair_packets(&p) != before, "a datagram does not arrive");
 	before = pair_packets(&p);
 	for (i = 0; i < 10; i++)
 		datagram(0);
-	if (pair_packets(&p) != before)
-		wrong("a datagram without a length arrives");
+	CHECK(pair_packets(&p) == before, "a datagram without a length arrives");
 }
 
 /* ---- answers ---- */
@@ -480,8 +441,7 @@ static void post(enum ibv_wr_opcode opcode, uint32_t length)
 	struct request r = { .opcode = opcode, .local = local, .local_addr = here.addr, .length = length,
 			     .remote_addr = there.addr, .rkey = remote->rkey };
 
-	if (pair_post(&p, 0, &r))
-		die("posting a request");
+	MUST(!pair_post(&p, 0, &r), "posting a request");
 }
 
 /* Whether queue pair 0 has a completion within so many milliseconds. */
@@ -504,8 +464,7 @@ static void not_completed(const char *what)
 	struct ibv_wc wc;
 
 	usleep(30000);
-	if (ibv_poll_cq(p.cq[0], 1, &wc))
-		wrong("a message is completed by %s: %s", what, ibv_wc_status_str(wc.status));
+	CHECK(!ibv_poll_cq(p.cq[0], 1, &wc), "a message is completed by %s: %s", what, ibv_wc_status_str(wc.status));
 }
 
 /* Answers to what was not sent, as late ones of an earlier connection are. */
@@ -533,13 +492,11 @@ static void others_answers(void)
 		acknowledge(all[i].psn, all[i].syndrome);
 		usleep(10000);
 		post(IBV_WR_SEND, 8);
-		if (received(1000, &f, &psn) != SEND_ONLY || psn != 0x1000)
-			die("no message");
+		MUST(received(1000, &f, &psn) == SEND_ONLY && psn == 0x1000, "no message");
 		acknowledge(all[i].psn, all[i].syndrome);
 		not_completed(all[i].what);
 		acknowledge(0x1000, ACK);
-		if (pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS)
-			wrong("a message after %s: not completed", all[i].what);
+		CHECK(pair_wait(&p, 0, NULL) == IBV_WC_SUCCESS, "a message after %s: not completed", all[i].what);
 	}
 	p.psn[0] = 0;
 }
@@ -556,14 +513,12 @@ static void own_answer(void)
 	post(IBV_WR_RDMA_WRITE, 4 * mtu);
 	/* A slow kernel begins again before it has sent the last packet, whose NAK would then be no answer. */
 	for (i = 0; i < 12 || !last; i++) {
-		if (!received(1000, &f, &psn))
-			die("no write");
+		MUST(received(1000, &f, &psn), "no write");
 		last |= psn == 3;
 	}
 	acknowledge(3, NAK_ACCESS);
 	status = pair_wait(&p, 0, NULL);
-	if (status != IBV_WC_REM_ACCESS_ERR)
-		wrong("a write whose last packet is refused: %s", ibv_wc_status_str(status));
+	CHECK(status == IBV_WC_REM_ACCESS_ERR, "a write whose last packet is refused: %s", ibv_wc_status_str(status));
 	p.timeout = 14;
 }
 
@@ -583,15 +538,12 @@ static void late_answer(void)
 		post(IBV_WR_RDMA_WRITE, SIZE);
 		/* All of it, and the beginning of its repetition. */
 		for (seen = 0; !seen || psn; seen |= psn == last)
-			if (!received(1000, &f, &psn))
-				die("no write");
+			MUST(received(1000, &f, &psn), "no write");
 		acknowledge(last, ACK);
 		status = pair_wait(&p, 0, NULL);
-		if (status != IBV_WC_SUCCESS)
-			wrong("a write that is acknowledged while it is repeated: %s", ibv_wc_status_str(status));
+		CHECK(status == IBV_WC_SUCCESS, "a write that is acknowledged while it is repeated: %s", ibv_wc_status_str(status));
 		while (received(20, &f, &psn))
-			if (psn > last)
-				wrong("a write that is acknowledged while it is repeated: a packet behind its last one");
+			CHECK(psn <= last, "a write that is acknowledged while it is repeated: a packet behind its last one");
 	}
 }
 
@@ -621,21 +573,17 @@ static void wrong_answers(void)
 	size_t i;
 	int k;
 
-	if (!bytes)
-		die("no memory");
+	MUST(bytes, "no memory");
 	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		connect_again();
 		post(IBV_WR_RDMA_READ, 4 * mtu);
-		if (received(1000, &f, &psn) != READ_REQUEST)
-			die("no read");
+		MUST(received(1000, &f, &psn) == READ_REQUEST, "no read");
 		for (k = 0; k < all[i].packets; k++) {
 			n = all[i].packet[k].data ? all[i].packet[k].data : mtu;
 			transmit(0, all[i].packet[k].opcode, psn + (uint32_t)k, bytes, all[i].packet[k].header + n);
 		}
-		if (!completes(500, &status))
-			wrong("a read with an answer %s is not completed", all[i].what);
-		else if (status == IBV_WC_SUCCESS)
-			wrong("a read with an answer %s succeeds", all[i].what);
+		if (CHECK(completes(500, &status), "a read with an answer %s is not completed", all[i].what))
+			CHECK(status != IBV_WC_SUCCESS, "a read with an answer %s succeeds", all[i].what);
 	}
 	free(bytes);
 }
@@ -659,26 +607,22 @@ static void find_the_adapter(void)
 
 	post(IBV_WR_SEND, 8);
 	do {
-		if (recv(wire, &f, sizeof(f), 0) < 0)
-			die("no packet of the adapter");
+		MUST(recv(wire, &f, sizeof(f), 0) >= 0, "no packet of the adapter");
 		opcode = f.udp.dest == htons(PORT) ? f.opcode : 0;
 	} while (opcode != SEND_ONLY);
 	memcpy(macs[1], f.ether.ether_shost, 6);
 }
 
-static void run(const char *name, void (*test)(void))
-{
-	int before = failures;
-
-	test();
-	printf("%s %s\n", failures == before ? "ok:" : "failed:", name);
-	fflush(stdout);
-}
+static const struct check_test tests[] = {
+	TEST(write_of_nothing), TEST(anothers_window), TEST(zero_based_window), TEST(another_right), TEST(flushes),
+	TEST(datagram_of_nothing), TEST(others_answers), TEST(own_answer), TEST(late_answer), TEST(wrong_answers),
+};
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: hostile ADAPTER NETDEV");
+	int ret;
+
+	MUST(argc == 3, "usage: hostile ADAPTER NETDEV");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	pair_open(&p, argv[1], 0);
 	open_wire(argv[2]);
@@ -690,22 +634,11 @@ int main(int argc, char **argv)
 	remote = memory_register(&there, p.pd);
 	pair_connect(&p);
 	find_the_adapter();
-	run("a write of nothing", write_of_nothing);
-	run("another's window", anothers_window);
-	run("a window that begins at zero", zero_based_window);
-	run("another right", another_right);
-	run("flushes", flushes);
-	run("a datagram without a length", datagram_of_nothing);
-	run("others' answers", others_answers);
-	run("its own answer", own_answer);
-	run("a late answer", late_answer);
-	run("wrong answers", wrong_answers);
-	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
-		die("ibv_dereg_mr");
+	ret = check_run(tests, CHECK_COUNT(tests), 0, NULL);
+	MUST(!ibv_dereg_mr(local) && !ibv_dereg_mr(remote), "ibv_dereg_mr");
 	pair_close(&p);
 	memory_free(&here);
 	memory_free(&there);
 	close(wire);
-	printf("%d failures\n", failures);
-	return !!failures;
+	return ret;
 }

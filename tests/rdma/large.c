@@ -9,14 +9,6 @@
  * KIND is of the memory at both sides, see memory.h. END: whole; read, which is no more than that; lossy, where the net device
  * drops packets, and those of requests may be sent again; destroy or kill.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "now.h"
 #include "two.h"
@@ -41,8 +33,7 @@ static unsigned long counter(const char *adapter, const char *name)
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s", adapter, name);
 	file = fopen(path, "r");
-	if (!file || fscanf(file, "%lu", &value) != 1)
-		die("%s", path);
+	MUST(file && fscanf(file, "%lu", &value) == 1, "%s", path);
 	fclose(file);
 	return value;
 }
@@ -67,8 +58,7 @@ static void is_right(const char *what, unsigned int seed)
 
 	memory_read(&memory, 0, words, size);
 	for (i = 0; i < size / sizeof(*words); i++)
-		if (words[i] != word(seed, i))
-			die("%s: byte %zu of %zu is wrong", what, i * sizeof(*words), size);
+		MUST(words[i] == word(seed, i), "%s: byte %zu of %zu is wrong", what, i * sizeof(*words), size);
 }
 
 static void receive(void)
@@ -77,8 +67,7 @@ static void receive(void)
 	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
 
 	errno = ibv_post_recv(two.qp, &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 }
 
 static void post(enum ibv_wr_opcode opcode)
@@ -88,8 +77,7 @@ static void post(enum ibv_wr_opcode opcode)
 					.wr.rdma = { .remote_addr = two.other.addr, .rkey = two.other.rkey } };
 
 	errno = ibv_post_send(two.qp, &wr, &bad);
-	if (errno)
-		die("posting a request");
+	MUST(!errno, "posting a request");
 }
 
 static void complete(const char *what)
@@ -100,12 +88,10 @@ static void complete(const char *what)
 	int n;
 
 	while (!(n = ibv_poll_cq(two.pair.cq[0], 1, &wc))) {
-		if (now() > end)
-			die("%s of %zu MiB: not completed after %d s", what, size / MIB, LIMIT);
+		MUST(now() <= end, "%s of %zu MiB: not completed after %d s", what, size / MIB, LIMIT);
 		nanosleep(&a_while, NULL);
 	}
-	if (n < 0 || wc.status != IBV_WC_SUCCESS)
-		die("%s: %s", what, n < 0 ? "ibv_poll_cq" : ibv_wc_status_str(wc.status));
+	MUST(n >= 0 && wc.status == IBV_WC_SUCCESS, "%s: %s", what, n < 0 ? "ibv_poll_cq" : ibv_wc_status_str(wc.status));
 }
 
 /* One message. The requesting side, asks, prints and judges. */
@@ -134,8 +120,7 @@ static void message(const char *adapter, const char *what, enum ibv_wr_opcode op
 	if (!asks)
 		return;
 	printf("%s of %zu MiB: %lu packets of the %lu needed, %.2f s\n", what, size / MIB, sent + others, needed, now() - begin);
-	if (!lossy && sent + others > needed + needed / 5)
-		die("%s: %lu packets are sent, and %lu are needed", what, sent + others, needed);
+	MUST(lossy || sent + others <= needed + needed / 5, "%s: %lu packets are sent, and %lu are needed", what, sent + others, needed);
 }
 
 /* A read that is under way when the side that is read from ends. */
@@ -150,8 +135,7 @@ static void cut(const char *adapter, const char *end, int asks)
 	if (asks) {
 		post(IBV_WR_RDMA_READ);
 		/* Also where the other side is killed. */
-		if (read(two.tcp, &ready, 1) < 0)
-			die("waiting for the other side");
+		MUST(read(two.tcp, &ready, 1) >= 0, "waiting for the other side");
 		return;
 	}
 	while (counter(adapter, "sent_pkts") - before < 32)
@@ -159,13 +143,11 @@ static void cut(const char *adapter, const char *end, int asks)
 	if (!strcmp(end, "kill"))
 		raise(SIGKILL);
 	begin = now();
-	if (ibv_destroy_qp(two.qp))
-		die("destroying the queue pair");
+	MUST(!ibv_destroy_qp(two.qp), "destroying the queue pair");
 	two.qp = NULL;
 	/* What is in the net device's queue is sent, not what the read has left. */
 	printf("a queue pair in the middle of a read is destroyed in %.2f s\n", now() - begin);
-	if (now() - begin > 10)
-		die("destroying the queue pair waits for the read");
+	MUST(now() - begin <= 10, "destroying the queue pair waits for the read");
 }
 
 int main(int argc, char **argv)
@@ -174,12 +156,10 @@ int main(int argc, char **argv)
 	const char *adapter = argv[1], *end = argc > 4 ? argv[4] : NULL;
 	int lossy = end && !strcmp(end, "lossy");
 
-	if (argc != 5 && argc != 6)
-		die("usage: large ADAPTER KIND MIB END [MACHINE]");
+	MUST(argc == 5 || argc == 6, "usage: large ADAPTER KIND MIB END [MACHINE]");
 	size = strtoul(argv[3], NULL, 10) * MIB;
 	words = malloc(size);
-	if (!words)
-		die("no memory");
+	MUST(words, "no memory");
 	memory_alloc(&memory, memory_kind(argv[2]), size);
 	pair_open(&two.pair, adapter, 0);
 	two.mr = memory_register(&memory, two.pair.pd);
@@ -194,8 +174,7 @@ int main(int argc, char **argv)
 			message(adapter, "send", IBV_WR_SEND, 3, !!machine, lossy);
 		}
 	}
-	if ((two.qp && ibv_destroy_qp(two.qp)) || ibv_dereg_mr(two.mr))
-		die("ending");
+	MUST((!two.qp || !ibv_destroy_qp(two.qp)) && !ibv_dereg_mr(two.mr), "ending");
 	pair_close(&two.pair);
 	memory_release(&memory);
 	memory_free(&memory);

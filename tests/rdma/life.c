@@ -9,16 +9,8 @@
  *
  * The seed repeats what each process and the rounds choose; the times at which they meet are the machine's.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../stress/modules.h"
 #include "../stress/rnd.h"
@@ -47,7 +39,7 @@ static void count(uint32_t *what)
 
 /* ---- a process ---- */
 
-static struct rnd rnd;
+static struct rnd dice;
 static uint32_t *holds;
 static struct pair p;
 static struct memory host;
@@ -80,13 +72,12 @@ static void begin_subject(struct subject *s)
 {
 	static const enum memory_kind kinds[] = { MEMORY_PEER, MEMORY_PEER, MEMORY_DMABUF, MEMORY_EXPORT, MEMORY_HOST };
 
-	memory_alloc(&s->memory, kinds[rnd_below(&rnd, sizeof(kinds) / sizeof(*kinds))], (size_t)65536 << rnd_below(&rnd, 6));
+	memory_alloc(&s->memory, kinds[rnd_below(&dice, sizeof(kinds) / sizeof(*kinds))], (size_t)65536 << rnd_below(&dice, 6));
 	s->mr = memory_try_register(&s->memory, p.pd, 0, s->memory.size);
 	/* The adapter still reaches the host's pages after free(). */
-	s->freed_by_thread = rnd_chance(&rnd, 60) && s->memory.kind != MEMORY_HOST;
-	s->delay_us = rnd_below(&rnd, 30000);
-	if (!s->mr)
-		die("registering memory of kind %d", (int)s->memory.kind);
+	s->freed_by_thread = rnd_chance(&dice, 60) && s->memory.kind != MEMORY_HOST;
+	s->delay_us = rnd_below(&dice, 30000);
+	MUST(s->mr, "registering memory of kind %d", (int)s->memory.kind);
 	/* Such a pin holds each module below it. */
 	if (s->memory.kind == MEMORY_PEER && !s->freed_by_thread)
 		hold(HOLDS_PIN, 0);
@@ -95,9 +86,9 @@ static void begin_subject(struct subject *s)
 static void post(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND };
-	struct subject *s = &subjects[rnd_below(&rnd, number_of_subjects)];
-	struct request r = { .opcode = opcodes[rnd_below(&rnd, 4)], .length = 1 + rnd_below(&rnd, 65536), .compare_add = 1 };
-	int local = rnd_chance(&rnd, 50);
+	struct subject *s = &subjects[rnd_below(&dice, number_of_subjects)];
+	struct request r = { .opcode = opcodes[rnd_below(&dice, 4)], .length = 1 + rnd_below(&dice, 65536), .compare_add = 1 };
+	int local = rnd_chance(&dice, 50);
 
 	if (r.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		r.length = 8;
@@ -108,8 +99,7 @@ static void post(void)
 	if (r.opcode == IBV_WR_SEND)
 		pair_receive(&p, 1, local ? host_mr : s->mr, r.remote_addr, 65536);
 	errno = pair_post(&p, 0, &r);
-	if (errno)
-		die("posting a request");
+	MUST(!errno, "posting a request");
 }
 
 static void load(void)
@@ -119,7 +109,7 @@ static void load(void)
 	for (i = 0; i < BATCH; i++, posted++)
 		post();
 	/* Or not: they are on their way when the queue pair is destroyed. */
-	if (rnd_chance(&rnd, 70)) {
+	if (rnd_chance(&dice, 70)) {
 		while (posted--) {
 			if (pair_wait(&p, 0, NULL) == IBV_WC_SUCCESS) {
 				count(&shared->done);
@@ -128,7 +118,7 @@ static void load(void)
 				met = 1;
 			}
 		}
-		if (!met && rnd_chance(&rnd, 50))
+		if (!met && rnd_chance(&dice, 50))
 			return;
 	}
 	pair_connect(&p);
@@ -136,39 +126,30 @@ static void load(void)
 
 static void end_subject(struct subject *s)
 {
-	int first = rnd_chance(&rnd, 50) || s->memory.kind == MEMORY_HOST;
+	int first = rnd_chance(&dice, 50) || s->memory.kind == MEMORY_HOST;
 
 	/* Beside the thread that frees, as it comes. */
 	hold(0, HOLDS_PIN);
 	if (!first && !s->freed_by_thread)
 		memory_free(&s->memory);
-	if (ibv_dereg_mr(s->mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(s->mr), "ibv_dereg_mr");
 	if (first && !s->freed_by_thread)
 		memory_free(&s->memory);
-	if (s->freed_by_thread && pthread_join(s->thread, NULL))
-		die("pthread_join");
+	MUST(!s->freed_by_thread || !pthread_join(s->thread, NULL), "pthread_join");
 	if (s->memory.kind == MEMORY_EXPORT)
 		memory_release(&s->memory);
 }
 
-/* By die(): libraries must not end under the threads that are in them. */
-static void leave(void)
-{
-	_exit(1);
-}
-
 __attribute__((noreturn)) static void child(const char *adapter)
 {
-	uint32_t i, loads = 1 + rnd_below(&rnd, 3), silent = rnd_chance(&rnd, 20);
+	uint32_t i, loads = 1 + rnd_below(&dice, 3), silent = rnd_chance(&dice, 20);
 
-	if (atexit(leave))
-		die("atexit");
-	pair_open(&p, adapter, rnd_chance(&rnd, 50));
+	check_word = "ended";
+	pair_open(&p, adapter, rnd_chance(&dice, 50));
 	memory_alloc(&host, MEMORY_HOST, HOST_SIZE);
 	host_mr = memory_register(&host, p.pd);
 	hold(HOLDS_ADAPTER, 0);
-	number_of_subjects = 1 + rnd_below(&rnd, SUBJECTS);
+	number_of_subjects = 1 + rnd_below(&dice, SUBJECTS);
 	for (i = 0; i < number_of_subjects; i++)
 		begin_subject(&subjects[i]);
 	for (i = 0; i < number_of_subjects; i++)
@@ -181,8 +162,7 @@ __attribute__((noreturn)) static void child(const char *adapter)
 		_exit(0);
 	for (i = 0; i < number_of_subjects; i++)
 		end_subject(&subjects[i]);
-	if (ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	pair_close(&p);
 	_exit(0);
 }
@@ -195,22 +175,14 @@ enum { CORE = 2, ADAPTER = 3, PROVIDER = 5, CLIENT = 6 };
 static const char *adapter, *netdev;
 static uint64_t round_number;
 
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *fmt, ...)
+static void say_round(void)
 {
-	va_list args;
-
-	va_start(args, fmt);
-	fprintf(stderr, "round %llu: ", (unsigned long long)round_number);
-	vfprintf(stderr, fmt, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-	exit(1);
+	printf("\tin round %llu\n", (unsigned long long)round_number);
 }
 
 static void must(int err, const char *what)
 {
-	if (err)
-		fail("%s: %s", what, strerror(err));
+	MUST(!err, "%s: %s", what, strerror(err));
 }
 
 static void link_add(void)
@@ -218,8 +190,7 @@ static void link_add(void)
 	char command[200];
 
 	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s", adapter, netdev);
-	if (system(command))
-		fail("%s", command);
+	MUST(!system(command), "%s", command);
 }
 
 static void link_delete(void)
@@ -227,8 +198,7 @@ static void link_delete(void)
 	char command[200];
 
 	snprintf(command, sizeof(command), "rdma link delete %s", adapter);
-	if (system(command))
-		fail("%s", command);
+	MUST(!system(command), "%s", command);
 	count(&shared->deleted);
 }
 
@@ -240,8 +210,7 @@ static void objects(char *line, int size)
 
 	if (f)
 		pclose(f);
-	if (!at)
-		fail("rdma resource show says nothing");
+	MUST(at, "rdma resource show says nothing");
 	memmove(line, at, strlen(at) + 1);
 }
 
@@ -276,10 +245,8 @@ static int unload(int module, uint32_t need)
 
 	held(need, before);
 	err = module_unload(module);
-	if (err && err != EAGAIN && err != EBUSY)
-		fail("%s does not unload: %s", module_names[module], strerror(err));
-	if (!err && held_on(need, before))
-		fail("%s unloads while it is needed", module_names[module]);
+	MUST(!err || err == EAGAIN || err == EBUSY, "%s does not unload: %s", module_names[module], strerror(err));
+	MUST(err || !held_on(need, before), "%s unloads while it is needed", module_names[module]);
 	count(err ? &shared->refused : &shared->unloaded);
 	return !err;
 }
@@ -348,12 +315,11 @@ static void one_round(struct rnd *r, uint64_t seed)
 		fflush(NULL);
 		pids[i] = fork();
 		if (!pids[i]) {
-			rnd = rnd_of(seed, round_number * CHILDREN + i + 1);
+			dice = rnd_of(seed, round_number * CHILDREN + i + 1);
 			holds = &shared->holds[i];
 			child(adapter);
 		}
-		if (pids[i] < 0)
-			fail("fork: %s", strerror(errno));
+		MUST(pids[i] >= 0, "fork: %s", strerror(errno));
 	}
 	/* At different points of what the processes do, from their beginning on. */
 	wait_for_change(pids, n);
@@ -367,12 +333,11 @@ static void one_round(struct rnd *r, uint64_t seed)
 			usleep(rnd_below(r, 60000));
 			kill(pids[i], SIGKILL);
 		}
-		if (waitpid(pids[i], &status, 0) != pids[i])
-			fail("waitpid: %s", strerror(errno));
+		MUST(waitpid(pids[i], &status, 0) == pids[i], "waitpid: %s", strerror(errno));
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && doomed[i])
 			count(&shared->killed);
-		else if (status && !(disturbed && WIFEXITED(status)))
-			fail("process %u ends with status %#x", i, (unsigned int)status);
+		else if (status && !(disturbed && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT))
+			die("process %u ends with status %#x", i, (unsigned int)status);
 		shared->holds[i] = 0;
 	}
 }
@@ -382,15 +347,14 @@ static void all_back(const struct state *idle, const char *idle_objects)
 	char why[1000], now[200];
 	int i;
 
-	if (!state_settled(idle, true, why, sizeof(why)))
-		fail("%s", why);
+	MUST(state_settled(idle, true, why, sizeof(why)), "%s", why);
 	for (i = 0; i < 500; i++) {
 		objects(now, sizeof(now));
 		if (!strcmp(now, idle_objects))
 			return;
 		usleep(10000);
 	}
-	fail("the adapter has%s, not%s", now, idle_objects);
+	die("the adapter has%s, not%s", now, idle_objects);
 }
 
 int main(int argc, char **argv)
@@ -399,8 +363,7 @@ int main(int argc, char **argv)
 	char idle_objects[200];
 	struct state idle;
 
-	if (argc != 5)
-		die("usage: life ADAPTER NETDEV SEED ROUNDS");
+	MUST(argc == 5, "usage: life ADAPTER NETDEV SEED ROUNDS");
 	adapter = argv[1];
 	netdev = argv[2];
 	seed = strtoull(argv[3], NULL, 0);
@@ -410,9 +373,9 @@ int main(int argc, char **argv)
 	module_names[CLIENT] = "peerdma_peermem";
 	module_names[7] = "ib_uverbs";
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		die("mmap");
+	MUST(shared != MAP_FAILED, "mmap");
 	printf("seed %llu\n", (unsigned long long)seed);
+	check_says = say_round;
 	state_read(&idle, true);
 	objects(idle_objects, sizeof(idle_objects));
 	for (round_number = 0; round_number < rounds; round_number++) {
@@ -428,6 +391,6 @@ int main(int argc, char **argv)
 	if (rounds < 200)
 		return 0;
 	if (!shared->done || !shared->failed || !shared->freed || !shared->killed || !shared->refused || !shared->deleted)
-		fail("something never happened: more rounds, or another seed");
+		die("something never happened: more rounds, or another seed");
 	return 0;
 }

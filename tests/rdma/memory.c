@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - see memory.h. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <rdma/ib_user_verbs.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../lib/cuda_calls.h"
 #include "memory.h"
@@ -19,8 +15,7 @@ static int (*get_handle)(void *handle, gpu_ptr addr, size_t size, int type, unsi
 
 static void cuda(int result, const char *call)
 {
-	if (result)
-		die("%s: CUDA error %d", call, result);
+	MUST(!result, "%s: CUDA error %d", call, result);
 }
 
 /* Each thread has to say which context is its. */
@@ -33,12 +28,10 @@ static void start_cuda(void)
 		cuda(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
 		return;
 	}
-	if (!cuda_calls_load(&cu))
-		die("no libcuda.so.1");
+	MUST(cuda_calls_load(&cu), "no libcuda.so.1");
 	symbol = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemGetHandleForAddressRange");
 	memcpy(&get_handle, &symbol, sizeof(symbol));
-	if (!get_handle)
-		die("this libcuda.so.1 exports no dma-bufs");
+	MUST(get_handle, "this libcuda.so.1 exports no dma-bufs");
 	cuda(cu.cuInit(0), "cuInit");
 	cuda(cu.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
 	cuda(cu.cuCtxSetCurrent(context), "cuCtxSetCurrent");
@@ -65,8 +58,7 @@ void memory_alloc(struct memory *m, enum memory_kind kind, size_t size)
 	if (kind == MEMORY_HOST) {
 		void *host;
 
-		if (posix_memalign(&host, 4096, size))
-			die("out of memory");
+		MUST(!posix_memalign(&host, 4096, size), "out of memory");
 		m->addr = (uintptr_t)host;
 		return;
 	}
@@ -125,12 +117,10 @@ int memory_export(struct memory *m)
 		cuda(get_handle(&fd, m->addr, m->size, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
 		return fd;
 	}
-	if (!ctx && peerdma_open(&ctx, 0))
-		die("peerdma_open: %s", peerdma_last_error());
+	MUST(ctx || !peerdma_open(&ctx, 0), "peerdma_open: %s", peerdma_last_error());
 	if (!m->region && peerdma_pin(ctx, (void *)(uintptr_t)m->addr, m->size, PEERDMA_DEVICE, NULL, &m->region))
 		die("peerdma_pin: %s", peerdma_last_error());
-	if (peerdma_export_dmabuf(m->region, 0, 0, &fd))
-		die("peerdma_export_dmabuf: %s", peerdma_last_error());
+	MUST(!peerdma_export_dmabuf(m->region, 0, 0, &fd), "peerdma_export_dmabuf: %s", peerdma_last_error());
 	return fd;
 }
 
@@ -138,8 +128,7 @@ void memory_release(struct memory *m)
 {
 	int err = peerdma_unpin(m->region);
 
-	if (err)
-		die("peerdma_unpin: %s", strerror(-err));
+	MUST(!err, "peerdma_unpin: %s", strerror(-err));
 	m->region = NULL;
 }
 
@@ -161,8 +150,7 @@ struct ibv_mr *memory_register(struct memory *m, struct ibv_pd *pd)
 {
 	struct ibv_mr *mr = memory_try_register(m, pd, 0, m->size);
 
-	if (!mr)
-		die("the memory cannot be registered");
+	MUST(mr, "the memory cannot be registered");
 	return mr;
 }
 

@@ -7,13 +7,8 @@
  *
  * With MS each mapping takes as long, and the memory does not rest between two moves: it moves whenever it is not being mapped.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -29,8 +24,7 @@ static unsigned char *bytes;	/* of the host's: one half is sent, the other is re
 
 static void order(const char *command)
 {
-	if (write(control, command, strlen(command)) != (ssize_t)strlen(command))
-		die("the buffer does not obey \"%s\"", command);
+	MUST(write(control, command, strlen(command)) == (ssize_t)strlen(command), "the buffer does not obey \"%s\"", command);
 }
 
 static void *keep_moving(void *moves)
@@ -46,8 +40,7 @@ static void *keep_moving(void *moves)
 
 static void must(enum ibv_wc_status status, const char *what)
 {
-	if (status != IBV_WC_SUCCESS)
-		die("%s: %s", what, ibv_wc_status_str(status));
+	MUST(status == IBV_WC_SUCCESS, "%s: %s", what, ibv_wc_status_str(status));
 }
 
 /* The dma-buf's bytes are [0, SIZE); the memory's [0, SIZE) go out, [SIZE, 2 * SIZE) come in. */
@@ -93,8 +86,7 @@ static void round_trip(int number)
 	memset(bytes + SIZE + at, 0, length);
 	r = out(number & 1 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, at, length, number & 1);
 	must(pair_do(&p, &r), number & 1 ? "write from it" : "read from it");
-	if (memcmp(bytes + at, bytes + SIZE + at, length))
-		die("round %d: other bytes came back", number);
+	MUST(!memcmp(bytes + at, bytes + SIZE + at, length), "round %d: other bytes came back", number);
 }
 
 /* Each is done once. */
@@ -112,8 +104,7 @@ static void count(void)
 	for (i = 0; i < 20; i++) {
 		must(pair_do(&p, &r), "fetch and add");
 		memcpy(&value, bytes + SIZE, sizeof(value));
-		if (value != (uint64_t)i)
-			die("the %dth addition found %llu", i, (unsigned long long)value);
+		MUST(value == (uint64_t)i, "the %dth addition found %llu", i, (unsigned long long)value);
 	}
 }
 
@@ -127,8 +118,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	double end;
 
-	if (argc < 3 || argc > 4 || !fd || !name)
-		die("usage: mover_fd LENGTH move ADAPTER SECONDS [MS]");
+	MUST(argc >= 3 && argc <= 4 && fd && name, "usage: mover_fd LENGTH move ADAPTER SECONDS [MS]");
 	control = open(name, O_RDWR);
 	if (argc == 4) {
 		snprintf(delay, sizeof(delay), "delay %s", argv[3]);
@@ -140,11 +130,9 @@ int main(int argc, char **argv)
 	pair_open(&p, argv[1], 1);
 	host_mr = memory_register(&host, p.pd);
 	subject_mr = ibv_reg_dmabuf_mr(p.pd, 0, SIZE, 0, atoi(fd), all);
-	if (!subject_mr)
-		die("the dma-buf cannot be registered");
+	MUST(subject_mr, "the dma-buf cannot be registered");
 
-	if (pthread_create(&thread, NULL, keep_moving, &moves))
-		die("pthread_create");
+	MUST(!pthread_create(&thread, NULL, keep_moving, &moves), "pthread_create");
 	/* All three ways at least, however slow the kernel is. */
 	for (end = now() + atof(argv[2]); now() < end || rounds < 3; rounds++) {
 		/*
@@ -163,16 +151,13 @@ int main(int argc, char **argv)
 	order("revoke");
 	r = out(IBV_WR_RDMA_WRITE, 0, 4096, 0);
 	for (i = 0; i < 2; i++) {
-		if (pair_do(&p, &r) != IBV_WC_REM_ACCESS_ERR)
-			die("revoked, and still written to");
+		MUST(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "revoked, and still written to");
 		pair_connect(&p);
 		r = out(IBV_WR_RDMA_READ, 0, 4096, 0);
 	}
 	r = out(IBV_WR_RDMA_WRITE, 0, 4096, 1);
-	if (pair_do(&p, &r) == IBV_WC_SUCCESS)
-		die("revoked, and still sent from");
-	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(pair_do(&p, &r) != IBV_WC_SUCCESS, "revoked, and still sent from");
+	MUST(!ibv_dereg_mr(subject_mr) && !ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	pair_close(&p);
 	return moves < 5;
 }

@@ -6,14 +6,8 @@
  *
  * Run with LD_PRELOAD=libpeerdma-verbs.so.0: Debian's provider has no dma-bufs.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "check.h"
 #include "memory.h"
 #include "pair.h"
 
@@ -72,7 +66,7 @@ static void moves(enum ibv_wr_opcode opcode, int subject_is_local, int writes_su
 		    (to_at && seen[to_at - 1] != 0x11) || (to_at + lengths[i] < SIZE && seen[to_at + lengths[i]] != 0x11))
 			break;
 	}
-	check(i == sizeof(ats) / sizeof(*ats), what);
+	CHECK(i == sizeof(ats) / sizeof(*ats), "%s", what);
 }
 
 static void sends(int subject_sends)
@@ -90,7 +84,7 @@ static void sends(int subject_sends)
 	sent = pair_do(&p, &r) == IBV_WC_SUCCESS;
 	received = pair_wait(&p, 1, &wc) == IBV_WC_SUCCESS && wc.byte_len == r.length;
 	memory_read(to, 0, seen, SIZE);
-	check(sent && received && !memcmp(seen + 5, expected + 3, r.length), subject_sends ? "send from it" : "receive into it");
+	CHECK(sent && received && !memcmp(seen + 5, expected + 3, r.length), "%s", subject_sends ? "send from it" : "receive into it");
 }
 
 static uint64_t value_at(const struct memory *m, size_t at)
@@ -110,24 +104,24 @@ static void atomics(void)
 
 	memory_write(&subject, 4096 - 8, &start, sizeof(start));
 	ok = pair_do(&p, &r) == IBV_WC_SUCCESS;
-	check(ok && value_at(&subject, 4096 - 8) == start + 5 && value_at(&host, 0) == start, "fetch and add");
+	CHECK(ok && value_at(&subject, 4096 - 8) == start + 5 && value_at(&host, 0) == start, "fetch and add");
 	r.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	r.compare_add = start + 5;
 	r.swap = 42;
 	ok = pair_do(&p, &r) == IBV_WC_SUCCESS;
-	check(ok && value_at(&subject, 4096 - 8) == 42 && value_at(&host, 0) == start + 5, "compare and swap");
+	CHECK(ok && value_at(&subject, 4096 - 8) == 42 && value_at(&host, 0) == start + 5, "compare and swap");
 	r.swap = 43;
 	ok = pair_do(&p, &r) == IBV_WC_SUCCESS;
-	check(ok && value_at(&subject, 4096 - 8) == 42 && value_at(&host, 0) == 42, "compare and do not swap");
+	CHECK(ok && value_at(&subject, 4096 - 8) == 42 && value_at(&host, 0) == 42, "compare and do not swap");
 	/* The other way round: the old value lands in it. */
 	memory_write(&host, 64, &start, sizeof(start));
 	r = (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .local = subject_mr, .local_addr = subject.addr + 24, .length = 8,
 			      .remote_addr = host.addr + 64, .rkey = host_mr->rkey, .compare_add = 1 };
 	ok = pair_do(&p, &r) == IBV_WC_SUCCESS;
-	check(ok && value_at(&subject, 24) == start && value_at(&host, 64) == start + 1, "an atomic's result lands in it");
+	CHECK(ok && value_at(&subject, 24) == start && value_at(&host, 64) == start + 1, "an atomic's result lands in it");
 	r = (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .local = host_mr, .local_addr = host.addr, .length = 8,
 			      .remote_addr = subject.addr + 4, .rkey = subject_mr->rkey, .compare_add = 1 };
-	check(pair_post(&p, 0, &r) == EINVAL, "an atomic that is not aligned is refused");
+	CHECK(pair_post(&p, 0, &r) == EINVAL, "an atomic that is not aligned is refused");
 }
 
 #define PART 4000
@@ -139,16 +133,15 @@ static void bounds(void)
 	struct ibv_mr *part;
 	int status;
 
-	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "a write over its end is a remote access error");
+	CHECK(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "a write over its end is a remote access error");
 	pair_connect(&p);
 	r.remote_addr = subject.addr;
 	r.rkey ^= 1;
-	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "so is one with a wrong key");
+	CHECK(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "so is one with a wrong key");
 	pair_connect(&p);
 	/* Not whole pages: behind its end is memory that it could reach. */
 	part = memory_try_register(&subject, p.pd, 8192, PART);
-	if (!part)
-		die("a part cannot be registered");
+	MUST(part, "a part cannot be registered");
 	memory_fill(&subject, 0);
 	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = host_mr, .local_addr = host.addr, .length = PART,
 			      .remote_addr = subject.addr + 8192, .rkey = part->rkey };
@@ -156,35 +149,34 @@ static void bounds(void)
 	memory_write(&host, 0, expected, PART);
 	pair_do(&p, &r);
 	memory_read(&subject, 0, seen, SIZE);
-	check(!memcmp(seen + 8192, expected, PART) && !seen[8191] && !seen[8192 + PART], "a part of it by itself");
+	CHECK(!memcmp(seen + 8192, expected, PART) && !seen[8191] && !seen[8192 + PART], "a part of it by itself");
 	r.length = PART + 1;
-	check(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "and no more than the part");
+	CHECK(pair_do(&p, &r) == IBV_WC_REM_ACCESS_ERR, "and no more than the part");
 	pair_connect(&p);
 	/* The adapter's own end, which no key of a request protects. */
 	r = (struct request){ .opcode = IBV_WR_RDMA_WRITE, .local = part, .local_addr = subject.addr + 8192 + PART - 96, .length = 97,
 			      .remote_addr = host.addr, .rkey = host_mr->rkey };
 	/* Newer rxe calls it another local error, where the memory is the host's. */
 	status = pair_do(&p, &r);
-	check(status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_QP_OP_ERR, "a write from behind it is a local error");
+	CHECK(status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_QP_OP_ERR, "a write from behind it is a local error");
 	pair_connect(&p);
 	memory_fill(&subject, 0);
 	r.opcode = IBV_WR_RDMA_READ;
-	check(pair_do(&p, &r) == IBV_WC_LOC_PROT_ERR, "so is a read to behind it");
+	CHECK(pair_do(&p, &r) == IBV_WC_LOC_PROT_ERR, "so is a read to behind it");
 	memory_read(&subject, 0, seen, SIZE);
-	check(!seen[8192 + PART], "which writes nothing there");
+	CHECK(!seen[8192 + PART], "which writes nothing there");
 	pair_connect(&p);
-	if (ibv_dereg_mr(part))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(part), "ibv_dereg_mr");
 }
 
 static void refusals(void)
 {
-	check(!memory_try_register(&subject, p.pd, 0, SIZE + 4096), "more than there is: refused");
+	CHECK(!memory_try_register(&subject, p.pd, 0, SIZE + 4096), "more than there is: refused");
 	if (subject.kind != MEMORY_DMABUF && subject.kind != MEMORY_EXPORT)
 		return;
-	check(!ibv_reg_dmabuf_mr(p.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), "a file that is no dma-buf: refused");
-	check(!ibv_reg_dmabuf_mr(p.pd, 0, 4096, 0, 999, IBV_ACCESS_LOCAL_WRITE), "no file: refused");
-	check(!memory_try_register(&subject, p.pd, ~0UL - 4095, 4096), "an offset far behind it: refused");
+	CHECK(!ibv_reg_dmabuf_mr(p.pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), "a file that is no dma-buf: refused");
+	CHECK(!ibv_reg_dmabuf_mr(p.pd, 0, 4096, 0, 999, IBV_ACCESS_LOCAL_WRITE), "no file: refused");
+	CHECK(!memory_try_register(&subject, p.pd, ~0UL - 4095, 4096), "an offset far behind it: refused");
 }
 
 /* How many areas of its own addresses the kernel has mapped to devices. */
@@ -196,13 +188,12 @@ static int mappings(void)
 
 	while (file && fgets(line, sizeof(line), file))
 		n += !!strstr(line, " ioremap");
-	if (!file || fclose(file))
-		die("/proc/vmallocinfo");
+	MUST(file && !fclose(file), "/proc/vmallocinfo");
 	return n;
 }
 
 /*
- * What a mapping takes is charged to nobody, so that further regions of the same memory must not have their own.  More than
+ * What a mapping takes is not charged, so further regions of the same memory must not have their own.  More than
  * seven DMA mappings of a page at once would be an error to a debug kernel (CONFIG_DMA_API_DEBUG).
  */
 static void mapped_once(void)
@@ -212,13 +203,11 @@ static void mapped_once(void)
 
 	for (i = 0; i < 5; i++) {
 		mrs[i] = memory_try_register(&subject, p.pd, 0, SIZE);
-		if (!mrs[i])
-			die("registering it once more");
+		MUST(mrs[i], "registering it once more");
 	}
-	check(mappings() == before, "further regions of it take no mapping of the kernel's");
+	CHECK(mappings() == before, "further regions of it take no mapping of the kernel's");
 	for (i = 0; i < 5; i++)
-		if (ibv_dereg_mr(mrs[i]))
-			die("ibv_dereg_mr");
+		MUST(!ibv_dereg_mr(mrs[i]), "ibv_dereg_mr");
 }
 
 /* The same 2 MiB again and again: what counts is the number of pages. */
@@ -230,23 +219,19 @@ static void over_a_gigabyte(void)
 	struct ibv_mr *mr;
 	size_t at;
 
-	if (start == MAP_FAILED || fd < 0 || ftruncate(fd, (off_t)piece))
-		die("a gigabyte of addresses");
+	MUST(start != MAP_FAILED && fd >= 0 && !ftruncate(fd, (off_t)piece), "a gigabyte of addresses");
 	for (at = 0; at < size; at += piece)
-		if (mmap(start + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-			die("mmap");
+		MUST(mmap(start + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED, "mmap");
 	mr = ibv_reg_mr(p.pd, start, size, IBV_ACCESS_LOCAL_WRITE);
-	check(mr != NULL, "more than a gigabyte");
-	if (mr && ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	CHECK(mr != NULL, "more than a gigabyte");
+	MUST(!mr || !ibv_dereg_mr(mr), "ibv_dereg_mr");
 	munmap(start, size);
 	close(fd);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: mrs ADAPTER host|dmabuf|export|peer|managed");
+	MUST(argc == 3, "usage: mrs ADAPTER host|dmabuf|export|peer|managed");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&subject, memory_kind(argv[2]), SIZE);
@@ -269,10 +254,9 @@ int main(int argc, char **argv)
 		over_a_gigabyte();
 	}
 
-	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(subject_mr) && !ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	pair_close(&p);
 	memory_release(&subject);
 	memory_free(&subject);
-	return !!failures;
+	return check_end(NULL);
 }

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* pair.c - see pair.h. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "now.h"
 #include "pair.h"
 
 #define DEPTH 64
-
-void die(const char *fmt, ...)
-{
-	va_list args;
-	int error = errno;
-
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fprintf(stderr, " (errno: %s)\n", strerror(error));
-	exit(1);
-}
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -34,8 +16,7 @@ static struct ibv_context *open_device(const char *name)
 	for (i = 0; list && i < n && !device; i++)
 		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
 			device = ibv_open_device(list[i]);
-	if (!device)
-		die("no adapter %s", name ? name : "");
+	MUST(device, "no adapter %s", name ? name : "");
 	ibv_free_device_list(list);
 	return device;
 }
@@ -47,10 +28,8 @@ static void find_gid(struct pair *p)
 	struct ibv_port_attr port;
 	int i;
 
-	if (ibv_query_port(p->device, 1, &port))
-		die("ibv_query_port");
-	if (port.state != IBV_PORT_ACTIVE)
-		die("the port is not active");
+	MUST(!ibv_query_port(p->device, 1, &port), "ibv_query_port");
+	MUST(port.state == IBV_PORT_ACTIVE, "the port is not active");
 	p->mtu = port.active_mtu;
 	for (i = 0; i < port.gid_tbl_len; i++)
 		if (!ibv_query_gid(p->device, 1, i, &p->gid) && !memcmp(p->gid.raw, mapped, sizeof(mapped))) {
@@ -68,8 +47,7 @@ static void create_qp(struct pair *p, int which)
 	};
 
 	p->qp[which] = ibv_create_qp(p->pd, &attr);
-	if (!p->qp[which])
-		die("ibv_create_qp");
+	MUST(p->qp[which], "ibv_create_qp");
 }
 
 int pair_modify(struct pair *p, int which, enum ibv_qp_state state)
@@ -97,19 +75,17 @@ int pair_modify(struct pair *p, int which, enum ibv_qp_state state)
 static void modify(struct pair *p, int which, enum ibv_qp_state state)
 {
 	errno = pair_modify(p, which, state);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
+	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
-/* New ones: packets of the old ones that are still on their way find no one. */
+/* New ones: packets of the old ones that are still on their way find no queue pair. */
 void pair_connect(struct pair *p)
 {
 	struct ibv_wc wc;
 	int i;
 
 	for (i = 0; i < 2; i++)
-		if (p->qp[i] && ibv_destroy_qp(p->qp[i]))
-			die("ibv_destroy_qp");
+		MUST(!p->qp[i] || !ibv_destroy_qp(p->qp[i]), "ibv_destroy_qp");
 	for (i = 0; i < 2; i++) {
 		while (ibv_poll_cq(p->cq[i], 1, &wc) > 0)
 			;
@@ -133,17 +109,14 @@ void pair_open(struct pair *p, const char *name, int srq)
 	p->device = open_device(name);
 	find_gid(p);
 	p->pd = ibv_alloc_pd(p->device);
-	if (!p->pd)
-		die("ibv_alloc_pd");
+	MUST(p->pd, "ibv_alloc_pd");
 	for (i = 0; i < 2; i++) {
 		p->cq[i] = ibv_create_cq(p->device, 4 * DEPTH, NULL, NULL, 0);
-		if (!p->cq[i])
-			die("ibv_create_cq");
+		MUST(p->cq[i], "ibv_create_cq");
 	}
 	if (srq) {
 		p->srq = ibv_create_srq(p->pd, &attr);
-		if (!p->srq)
-			die("ibv_create_srq");
+		MUST(p->srq, "ibv_create_srq");
 	}
 	pair_connect(p);
 }
@@ -153,10 +126,8 @@ void pair_close(struct pair *p)
 	int i;
 
 	for (i = 0; i < 2; i++)
-		if ((p->qp[i] && ibv_destroy_qp(p->qp[i])) || ibv_destroy_cq(p->cq[i]))
-			die("destroying the queues");
-	if ((p->srq && ibv_destroy_srq(p->srq)) || ibv_dealloc_pd(p->pd) || ibv_close_device(p->device))
-		die("closing the adapter");
+		MUST((!p->qp[i] || !ibv_destroy_qp(p->qp[i])) && !ibv_destroy_cq(p->cq[i]), "destroying the queues");
+	MUST((!p->srq || !ibv_destroy_srq(p->srq)) && !ibv_dealloc_pd(p->pd) && !ibv_close_device(p->device), "closing the adapter");
 }
 
 int pair_post(struct pair *p, int which, const struct request *r)
@@ -182,8 +153,7 @@ void pair_receive(struct pair *p, int which, const struct ibv_mr *mr, uint64_t a
 	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
 
 	errno = which && p->srq ? ibv_post_srq_recv(p->srq, &wr, &bad) : ibv_post_recv(p->qp[which], &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 }
 
 long pair_packets(const struct pair *p)
@@ -194,8 +164,7 @@ long pair_packets(const struct pair *p)
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts", ibv_get_device_name(p->device->device));
 	file = fopen(path, "r");
-	if (!file || fscanf(file, "%ld", &n) != 1)
-		die("%s", path);
+	MUST(file && fscanf(file, "%ld", &n) == 1, "%s", path);
 	fclose(file);
 	return n;
 }
@@ -238,13 +207,11 @@ enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
 		if (now() - begin > (slow ? 10 : 5)) {
 			printf("no completion of queue pair %d in %s seconds; the adapter's counters:\n", which, slow ? "ten" : "five");
 			print_counters(p);
-			if (slow++)
-				die("no completion of queue pair %d in ten seconds", which);
+			MUST(!slow++, "no completion of queue pair %d in ten seconds", which);
 		}
 		nanosleep(&a_while, NULL);
 	}
-	if (n < 0)
-		die("ibv_poll_cq");
+	MUST(n >= 0, "ibv_poll_cq");
 	if (slow)
 		printf("a completion of queue pair %d came after %.0f s\n", which, now() - begin);
 	return wc->status;
@@ -253,7 +220,6 @@ enum ibv_wc_status pair_wait(struct pair *p, int which, struct ibv_wc *wc)
 enum ibv_wc_status pair_do(struct pair *p, const struct request *r)
 {
 	errno = pair_post(p, 0, r);
-	if (errno)
-		die("posting a request");
+	MUST(!errno, "posting a request");
 	return pair_wait(p, 0, NULL);
 }

@@ -9,6 +9,8 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
+#include "../check.h"
+
 struct pair {
 	struct ibv_context *device;
 	struct ibv_pd *pd;
@@ -24,7 +26,8 @@ struct pair {
 	uint32_t psn[2];
 };
 
-__attribute__((noreturn, format(printf, 1, 2))) void die(const char *fmt, ...);
+/* Ends the program, with errno. */
+#define die(...) do { check_failed(__FILE__, __LINE__, "", " " __VA_ARGS__); abort(); } while (0)
 
 /* name: such as rxe0; NULL: the first adapter. srq: the second queue pair receives from one. */
 void pair_open(struct pair *p, const char *name, int srq);

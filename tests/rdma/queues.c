@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* queues.c - see queues.h. */
 #include <rdma/ib_user_verbs.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "pair.h"
 #include "queues.h"
@@ -41,8 +38,7 @@ static void notify(const struct ibv_qp *qp)
 		.cmd = { .response = (uintptr_t)&resp, .qp_handle = qp->handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) },
 	};
 
-	if (write(qp->context->cmd_fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
-		die("notifying the adapter");
+	MUST(write(qp->context->cmd_fd, &c, sizeof(c)) == (ssize_t)sizeof(c), "notifying the adapter");
 }
 
 void queue_forge(const struct ibv_qp *qp, uint64_t id, void (*forge)(struct rxe_send_wqe *wqe))

@@ -8,23 +8,15 @@
  *
  * It becomes user 1000 first.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../lib/cuda_calls.h"
-#include "check.h"
 #include "memory.h"
 #include "pair.h"
 #include "peerdma.h"
@@ -40,12 +32,8 @@ static void result(const char *what, struct ibv_mr *mr, int error)
 {
 	int got = mr ? 0 : errno;
 
-	if (got != error) {
-		printf("not ok: %s: %s, expected %s\n", what, strerror(got), strerror(error));
-		failures++;
-	}
-	if (mr && ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	CHECK(got == error, "%s: %s, expected %s", what, strerror(got), strerror(error));
+	MUST(!mr || !ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
 static void reg(const char *what, uint64_t addr, size_t size, int access, int error)
@@ -66,8 +54,7 @@ static int pages_on_demand(void)
 {
 	struct ibv_device_attr_ex attr;
 
-	if (ibv_query_device_ex(p.device, NULL, &attr))
-		die("ibv_query_device_ex");
+	MUST(!ibv_query_device_ex(p.device, NULL, &attr), "ibv_query_device_ex");
 	return !!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
 }
 
@@ -99,10 +86,9 @@ static void advice(struct memory *m, const char *what)
 	int later = advise(mr, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, 0);
 
 	printf("%s: advice: %s, %s\n", what, strerror(sync), strerror(later));
-	check(sync == EOPNOTSUPP || sync == EPROTONOSUPPORT, "there is no advice");
-	check(later == sync, "nor is there later");
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	CHECK(sync == EOPNOTSUPP || sync == EPROTONOSUPPORT, "there is no advice");
+	CHECK(later == sync, "nor is there later");
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
 /* There is GPU memory from start on and up to end, and none before and behind it. */
@@ -126,11 +112,17 @@ static void mixed(uint64_t start, uint64_t end, int peer)
 			die("the addresses beside the GPU's memory");
 }
 
+static int parents_memory(void *memory)
+{
+	const struct memory *m = memory;
+
+	reg("the parent's GPU memory", m->addr, m->size, RW, EFAULT);
+	return 0;
+}
+
 static void addresses(int peer)
 {
 	struct memory a, b, host;
-	pid_t child;
-	int status;
 
 	memory_alloc(&a, MEMORY_PEER, 4 * MIB);
 	memory_alloc(&b, MEMORY_PEER, 4 * MIB);
@@ -142,7 +134,7 @@ static void addresses(int peer)
 	reg("to the end of the addresses", a.addr, -a.addr, RW, EINVAL);
 	reg("wrapping", a.addr, -a.addr + 4096, RW, EINVAL);
 	reg("2^62 bytes", a.addr, 1UL << 62, RW, EINVAL);
-	check(!pages_on_demand(), "no paging on demand");
+	CHECK(!pages_on_demand(), "no paging on demand");
 	reg_by_kernel("on demand", a.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, EOPNOTSUPP);
 	reg_by_kernel("the host's memory on demand", host.addr, RW | IBV_ACCESS_ON_DEMAND, EINVAL, EOPNOTSUPP);
 	advice(&host, "host memory");
@@ -154,21 +146,11 @@ static void addresses(int peer)
 	reg_by_kernel("from address 0", a.addr, RW | IBV_ACCESS_ZERO_BASED, peer ? 0 : EFAULT, EOPNOTSUPP);
 	reg_by_kernel("huge pages", a.addr, RW | IBV_ACCESS_HUGETLB, peer ? 0 : EFAULT, EOPNOTSUPP);
 	reg("the kernel's addresses", 0xffff888000000000UL, 4096, RW, EFAULT);
-	fflush(stdout);
-	child = fork();
-	if (!child) {
-		failures = 0;
-		reg("the parent's GPU memory", a.addr, a.size, RW, EFAULT);
-		fflush(stdout);
-		_exit(!!failures);
-	}
-	if (waitpid(child, &status, 0) != child || status)
-		failures++;
+	EXPECT(check_in_child(parents_memory, &a), 0);
 	mixed(a.addr < b.addr ? a.addr : b.addr, (a.addr > b.addr ? a.addr : b.addr) + 4 * MIB, peer);
 	memory_free(&a);
 	reg("freed", a.addr, a.size, RW, EFAULT);
-	if (b.addr != a.addr + a.size && a.addr != b.addr + b.size)
-		die("two allocations are no neighbours");
+	MUST(b.addr == a.addr + a.size || a.addr == b.addr + b.size, "two allocations are no neighbours");
 	reg("half of it freed", a.addr < b.addr ? a.addr : b.addr, 2 * a.size, RW, EFAULT);
 	memory_alloc(&a, MEMORY_PEER, 4 * MIB);
 	memory_free(&b);
@@ -187,8 +169,7 @@ static long pinned(void)
 
 	while (f && kib < 0 && fgets(line, sizeof(line), f))
 		sscanf(line, "VmPin: %ld", &kib);
-	if (kib < 0)
-		die("VmPin");
+	MUST(kib >= 0, "VmPin");
 	fclose(f);
 	return kib;
 }
@@ -196,10 +177,7 @@ static long pinned(void)
 /* Registered, it is no part of what the process has pinned. */
 static void not_counted(const char *what, struct ibv_mr *mr, long before)
 {
-	if (mr && pinned() != before) {
-		printf("not ok: %s: %ld KiB are pinned, before %ld\n", what, pinned(), before);
-		failures++;
-	}
+	CHECK(!mr || pinned() == before, "%s: %ld KiB are pinned, before %ld", what, pinned(), before);
 	result(what, mr, 0);
 }
 
@@ -207,11 +185,9 @@ static void soft_limit(rlim_t bytes)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_MEMLOCK, &limit))
-		die("getrlimit");
+	MUST(!getrlimit(RLIMIT_MEMLOCK, &limit), "getrlimit");
 	limit.rlim_cur = bytes;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		die("setrlimit");
+	MUST(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 }
 
 /* RLIMIT_MEMLOCK is about the host's memory: a program that may lock none, or a page only, registers the GPU's. */
@@ -232,8 +208,7 @@ static void no_memlock(int dmabufs)
 	memory_alloc(&host, MEMORY_HOST, MIB);
 	if (dmabufs)
 		fd = memory_export(&gpu);
-	if (getrlimit(RLIMIT_MEMLOCK, &old))
-		die("getrlimit");
+	MUST(!getrlimit(RLIMIT_MEMLOCK, &old), "getrlimit");
 	before = pinned();
 	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
 		soft_limit(limits[i].bytes);
@@ -247,10 +222,7 @@ static void no_memlock(int dmabufs)
 	}
 	soft_limit(old.rlim_cur);
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)host.addr, host.size, RW);
-	if (mr && pinned() < before + (long)(host.size >> 10)) {
-		printf("not ok: registered host memory does not count as pinned\n");
-		failures++;
-	}
+	CHECK(!mr || pinned() >= before + (long)(host.size >> 10), "registered host memory does not count as pinned");
 	result("host memory, and it may be locked", mr, 0);
 	if (dmabufs)
 		close(fd);
@@ -263,8 +235,7 @@ static long cgroup_bytes(const char *group)
 	FILE *file = fopen(group, "r");
 	long bytes;
 
-	if (!file || fscanf(file, "%ld", &bytes) != 1)
-		die("%s", group);
+	MUST(file && fscanf(file, "%ld", &bytes) == 1, "%s", group);
 	fclose(file);
 	return bytes;
 }
@@ -279,19 +250,14 @@ static void queues_counted(const char *group)
 
 	for (i = 0; i < QUEUES; i++) {
 		cq[i] = ibv_create_cq(p.device, ENTRIES, NULL, NULL, 0);
-		if (!cq[i])
-			die("ibv_create_cq");
+		MUST(cq[i], "ibv_create_cq");
 	}
-	if (cgroup_bytes(group) - before < least) {
-		printf("not ok: %ld bytes of queues count as %ld\n", least, cgroup_bytes(group) - before);
-		failures++;
-	}
+	CHECK(cgroup_bytes(group) - before >= least, "%ld bytes of queues count as %ld", least, cgroup_bytes(group) - before);
 	for (i = 0; i < QUEUES; i++)
-		if (ibv_destroy_cq(cq[i]))
-			die("ibv_destroy_cq");
+		MUST(!ibv_destroy_cq(cq[i]), "ibv_destroy_cq");
 }
 
-/* Whoever knows the key of one MR must not know those of the others. */
+/* A program that knows the key of one MR must not know those of the others. */
 static void keys(void)
 {
 	struct ibv_mr *mrs[32];
@@ -307,13 +273,9 @@ static void keys(void)
 		least = index < least ? index : least;
 		greatest = index > greatest ? index : greatest;
 	}
-	if (greatest - least < 1000 * n) {
-		printf("not ok: keys are neighbours: %u MRs have indices from %u to %u\n", n, least, greatest);
-		failures++;
-	}
+	CHECK(greatest - least >= 1000 * n, "keys are neighbours: %u MRs have indices from %u to %u", n, least, greatest);
 	for (i = 0; i < n; i++)
-		if (ibv_dereg_mr(mrs[i]))
-			die("ibv_dereg_mr");
+		MUST(!ibv_dereg_mr(mrs[i]), "ibv_dereg_mr");
 	memory_free(&host);
 }
 
@@ -363,8 +325,7 @@ static void reading_only(void)
 		dmabuf("a dma-buf for reading, to be written", fd, 0, MIB, 0, writing[i], EACCES);
 	dmabuf("a dma-buf for reading", fd, 0, MIB, 0, IBV_ACCESS_REMOTE_READ, 0);
 	close(fd);
-	if (peerdma_unpin(region))
-		die("peerdma_unpin");
+	MUST(!peerdma_unpin(region), "peerdma_unpin");
 	peerdma_close(ctx);
 	memory_free(&m);
 }
@@ -374,8 +335,7 @@ static void files(void)
 	struct memory m;
 	int fd = (int)syscall(SYS_memfd_create, "x", 0), ends[2];
 
-	if (fd < 0 || ftruncate(fd, MIB) || pipe(ends))
-		die("files");
+	MUST(fd >= 0 && !ftruncate(fd, MIB) && !pipe(ends), "files");
 	dmabuf("a memfd", fd, 0, MIB, 0, RW, EINVAL);
 	dmabuf("a pipe", ends[0], 0, MIB, 0, RW, EINVAL);
 	dmabuf("no file", -1, 0, MIB, 0, RW, EBADF);
@@ -421,12 +381,8 @@ static void bind_strangers(const char *what, struct ibv_mw *mw, struct ibv_mr *m
 	mw->pd = p.pd;
 	mr->pd = p.pd;
 	errno = ibv_bind_mw(p.qp[0], mw, &bind);
-	if (errno)
-		die("ibv_bind_mw");
-	if (pair_wait(&p, 0, NULL) != IBV_WC_MW_BIND_ERR) {
-		printf("not ok: %s\n", what);
-		failures++;
-	}
+	MUST(!errno, "ibv_bind_mw");
+	CHECK(pair_wait(&p, 0, NULL) == IBV_WC_MW_BIND_ERR, "%s", what);
 	/* The library takes it for bound. */
 	mw->rkey = key;
 	mw->pd = of_mw;
@@ -445,13 +401,11 @@ static void window(void)
 	mr = ibv_reg_mr(other, (void *)(uintptr_t)host.addr, MIB, RW | IBV_ACCESS_MW_BIND);
 	own = ibv_alloc_mw(p.pd, IBV_MW_TYPE_1);
 	theirs = ibv_alloc_mw(other, IBV_MW_TYPE_1);
-	if (!mr || !own || !theirs)
-		die("window");
+	MUST(mr && own && theirs, "window");
 	bind_strangers("a window on a region of another protection domain", own, mr, host.addr, MIB);
 	bind_strangers("another protection domain's window", theirs, mr, host.addr, MIB);
 	bind_strangers("the end of another protection domain's window", theirs, mr, 0, 0);
-	if (ibv_dealloc_mw(own) || ibv_dealloc_mw(theirs) || ibv_dereg_mr(mr) || ibv_dealloc_pd(other))
-		die("window's end");
+	MUST(!ibv_dealloc_mw(own) && !ibv_dealloc_mw(theirs) && !ibv_dereg_mr(mr) && !ibv_dealloc_pd(other), "window's end");
 	memory_free(&host);
 }
 
@@ -526,7 +480,6 @@ static void many_more(struct rxe_send_wqe *wqe)
 {
 	struct rxe_queue_buf *q;
 
-	(void)wqe;
 	queue_find(OURS, &q);
 	q->producer_index |= 0x40000000;
 }
@@ -560,23 +513,15 @@ static void requests(void)
 		struct request r = a_write(&host, mr);
 		enum ibv_wc_status status;
 
-		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
-			die("a request that is not forged");
+		MUST(pair_do(&p, &r) == IBV_WC_SUCCESS, "a request that is not forged");
 		queue_forge(p.qp[0], OURS, all[i].forge);
 		status = pair_wait(&p, 0, NULL);
-		if ((status == IBV_WC_SUCCESS) != all[i].done) {
-			printf("not ok: a request %s: %s\n", all[i].what, ibv_wc_status_str(status));
-			failures++;
-		}
+		CHECK((status == IBV_WC_SUCCESS) == all[i].done, "a request %s: %s", all[i].what, ibv_wc_status_str(status));
 		usleep(2000);
-		if (ibv_poll_cq(p.cq[0], 1, &wc)) {
-			printf("not ok: a request %s: one more is completed\n", all[i].what);
-			failures++;
-		}
+		CHECK(!ibv_poll_cq(p.cq[0], 1, &wc), "a request %s: one more is completed", all[i].what);
 		pair_connect(&p);
 	}
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 	memory_free(&host);
 }
 
@@ -598,20 +543,15 @@ static void receives(int srq)
 	sge.addr = host.addr;
 	sge.lkey = mr->lkey;
 	errno = srq ? ibv_post_srq_recv(q.srq, &wr, &bad) : ibv_post_recv(q.qp[1], &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 	wqe = queue_find(OURS, NULL);
 	wqe->dma.cur_sge = 0x4000000;
 	wqe->dma.sge_offset = 0xfffffff0;
 	r = a_write(&host, mr);
 	r.opcode = IBV_WR_SEND;
 	status = pair_do(&q, &r);
-	if (status != IBV_WC_SUCCESS || pair_wait(&q, 1, NULL) != IBV_WC_SUCCESS) {
-		printf("not ok: a forged receive%s: %s\n", srq ? " of an SRQ" : "", ibv_wc_status_str(status));
-		failures++;
-	}
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	CHECK(status == IBV_WC_SUCCESS && pair_wait(&q, 1, NULL) == IBV_WC_SUCCESS, "a forged receive%s: %s", srq ? " of an SRQ" : "", ibv_wc_status_str(status));
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 	pair_close(&q);
 	memory_free(&host);
 }
@@ -624,7 +564,6 @@ static void *change(void *unused)
 {
 	uint32_t i;
 
-	(void)unused;
 	while (__atomic_load_n(&changing, __ATOMIC_RELAXED))
 		for (i = 0; i <= queue->index_mask; i++) {
 			volatile struct rxe_send_wqe *wqe = (void *)(queue->data + ((size_t)i << queue->log2_elem_size));
@@ -653,32 +592,26 @@ static void changed_requests(unsigned int rounds)
 	while (rounds--) {
 		struct request r = a_write(&host, mr);
 
-		if (pair_do(&p, &r) != IBV_WC_SUCCESS)
-			die("a request");
+		MUST(pair_do(&p, &r) == IBV_WC_SUCCESS, "a request");
 		queue_find(OURS, &queue);
 		changing = 1;
-		if (pthread_create(&thread, NULL, change, NULL))
-			die("pthread_create");
+		MUST(!pthread_create(&thread, NULL, change, NULL), "pthread_create");
 		for (i = 0; i < 32; i++)
-			if (pair_post(&p, 0, &r))
-				die("posting a request");
+			MUST(!pair_post(&p, 0, &r), "posting a request");
 		for (i = 0; i < 32; i++)
 			pair_wait(&p, 0, NULL);
 		__atomic_store_n(&changing, 0, __ATOMIC_RELAXED);
 		pthread_join(thread, NULL);
 		pair_connect(&p);
 	}
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 	memory_free(&host);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: refused ADAPTER peer|nobody|files|no-function|MEMORY.CURRENT");
-	if (setgid(1000) || setuid(1000))
-		die("setuid");
+	MUST(argc == 3, "usage: refused ADAPTER peer|nobody|files|no-function|MEMORY.CURRENT");
+	MUST(!setgid(1000) && !setuid(1000), "setuid");
 	pair_open(&p, argv[1], 0);
 	if (!strcmp(argv[2], "files")) {
 		files();
@@ -699,6 +632,5 @@ int main(int argc, char **argv)
 		changed_requests(100);
 	}
 	pair_close(&p);
-	printf("%d failures\n", failures);
-	return !!failures;
+	return check_end(NULL);
 }

@@ -5,11 +5,6 @@
  *
  *	removed ADAPTER dmabuf|export|peer COMMAND	run by the shell: it takes the GPU away and brings it back
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "pair.h"
 
@@ -22,8 +17,7 @@ int main(int argc, char **argv)
 	enum ibv_wc_status status;
 	struct pair p;
 
-	if (argc != 4)
-		die("usage: removed ADAPTER dmabuf|export|peer COMMAND");
+	MUST(argc == 4, "usage: removed ADAPTER dmabuf|export|peer COMMAND");
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&gpu, memory_kind(argv[2]), SIZE);
 	memory_fill(&gpu, 0x11);
@@ -33,10 +27,8 @@ int main(int argc, char **argv)
 	r.rkey = memory_register(&gpu, p.pd)->rkey;
 	r.remote_addr = gpu.addr;
 	status = pair_do(&p, &r);
-	if (status != IBV_WC_SUCCESS)
-		die("a write: %s", ibv_wc_status_str(status));
-	if (system(argv[3]))
-		die("%s", argv[3]);
+	MUST(status == IBV_WC_SUCCESS, "a write: %s", ibv_wc_status_str(status));
+	MUST(!system(argv[3]), "%s", argv[3]);
 	status = pair_do(&p, &r);
 	printf("%s: a write after the GPU was away: %s\n", argv[2], ibv_wc_status_str(status));
 	/* What there is to free went with the GPU. */

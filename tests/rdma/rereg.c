@@ -5,11 +5,6 @@
  *
  *	rereg ADAPTER dmabuf|export|peer
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "check.h"
 #include "memory.h"
 #include "pair.h"
 
@@ -49,14 +44,14 @@ static void as_it_was(const struct memory *m, const struct ibv_mr *mr, const str
 	memory_fill(&source, SENT);
 	memory_fill(m, OLD);
 	memory_fill(elsewhere, OLD);
-	check(pair_do(&p, &r) == IBV_WC_SUCCESS && holds(m, SENT) && holds(elsewhere, OLD), what);
+	CHECK(pair_do(&p, &r) == IBV_WC_SUCCESS && holds(m, SENT) && holds(elsewhere, OLD), "%s", what);
 }
 
 static void refused(int error, const char *what)
 {
 	if (error != EOPNOTSUPP)
 		printf("%s: %s\n", what, strerror(error));
-	check(error == EOPNOTSUPP, what);
+	CHECK(error == EOPNOTSUPP, "%s", what);
 }
 
 /* Of memory of the host's, which some kernels register again. */
@@ -70,40 +65,33 @@ static void with_a_window(void)
 	int without, error;
 	size_t i;
 
-	if (!mr || !mw)
-		die("a region and a window");
+	MUST(mr && mw, "a region and a window");
 	without = by_the_kernel(mr, IBV_REREG_MR_CHANGE_ACCESS, p.pd, 0, ALL | IBV_ACCESS_MW_BIND);
 	if (without)
 		printf("no region is registered again here: %s\n", strerror(without));
 	errno = ibv_bind_mw(p.qp[1], mw, &bind);
-	if (errno || pair_wait(&p, 1, NULL) != IBV_WC_SUCCESS)
-		die("binding a window");
+	MUST(!errno && pair_wait(&p, 1, NULL) == IBV_WC_SUCCESS, "binding a window");
 	for (i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		error = by_the_kernel(mr, flags[i], i ? other : p.pd, 0, IBV_ACCESS_LOCAL_WRITE);
-		check(error == (without ? without : EINVAL), i ? "another protection domain, with a window: refused" :
-		      "other rights, with a window: refused");
+		CHECK(error == (without ? without : EINVAL), "%s, with a window: refused", i ? "another protection domain" : "other rights");
 	}
-	if (ibv_dealloc_mw(mw))
-		die("ibv_dealloc_mw");
+	MUST(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
 	error = by_the_kernel(mr, IBV_REREG_MR_CHANGE_ACCESS, p.pd, 0, IBV_ACCESS_LOCAL_WRITE);
-	check(error == without, "not when the window has gone");
-	if (ibv_dereg_mr(mr))
-		die("ibv_dereg_mr");
+	CHECK(error == without, "not when the window has gone");
+	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
 int main(int argc, char **argv)
 {
 	int error;
 
-	if (argc != 3)
-		die("usage: rereg ADAPTER dmabuf|export|peer");
+	MUST(argc == 3, "usage: rereg ADAPTER dmabuf|export|peer");
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&source, MEMORY_HOST, SIZE);
 	memory_alloc(&subject, memory_kind(argv[2]), SIZE);
 	pair_open(&p, argv[1], 0);
 	other = ibv_alloc_pd(p.device);
-	if (!other)
-		die("ibv_alloc_pd");
+	MUST(other, "ibv_alloc_pd");
 	host_mr = memory_register(&host, p.pd);
 	source_mr = memory_register(&source, p.pd);
 	subject_mr = memory_register(&subject, p.pd);
@@ -120,8 +108,8 @@ int main(int argc, char **argv)
 
 	errno = 0;
 	error = ibv_rereg_mr(subject_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE);
-	/* Of an MR of a dma-buf the library says EINVAL, without asking anyone. */
-	check(error && errno == (subject.kind == MEMORY_PEER ? EOPNOTSUPP : EINVAL), "ibv_rereg_mr() fails, too");
+	/* Of an MR of a dma-buf the library says EINVAL, without asking the kernel. */
+	CHECK(error && errno == (subject.kind == MEMORY_PEER ? EOPNOTSUPP : EINVAL), "ibv_rereg_mr() fails, too");
 	as_it_was(&subject, subject_mr, &host, "and it is written as before");
 
 	with_a_window();
@@ -131,5 +119,5 @@ int main(int argc, char **argv)
 	pair_close(&p);
 	memory_release(&subject);
 	memory_free(&subject);
-	return !!failures;
+	return check_end(NULL);
 }

@@ -11,12 +11,7 @@
  * Exits with 1 when a round was stale, and with 2 when no round met the free while requests were running: then it shows
  * nothing.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "pair.h"
@@ -49,7 +44,6 @@ static const struct operation {
 
 static void *free_and_take(void *unused)
 {
-	(void)unused;
 	usleep(delay_us);
 	memory_free(&subject);
 	memory_alloc(&other, kind, SIZE);
@@ -68,8 +62,7 @@ static void post(int number)
 	r.remote_addr = (op->subject_is_local ? host.addr : subject.addr) + at;
 	r.rkey = op->subject_is_local ? host_mr->rkey : subject_mr->rkey;
 	errno = pair_post(&p, 0, &r);
-	if (errno)
-		die("posting a request");
+	MUST(!errno, "posting a request");
 }
 
 static size_t count(const struct memory *m, unsigned char byte)
@@ -99,13 +92,12 @@ static int round_of(int *stale)
 	memory_fill(&host, OURS);
 	owner_writes = 0;
 	subject_mr = memory_register(&subject, p.pd);
-	if (pthread_create(&thread, NULL, free_and_take, NULL))
-		die("pthread_create");
+	MUST(!pthread_create(&thread, NULL, free_and_take, NULL), "pthread_create");
 	for (i = 0; i < op->requests; i++)
 		post(i);
 	for (i = 0; i < op->requests; i++)
 		failed += pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS;
-	/* Until someone else has the memory, and then some more: no request may come after the free. */
+	/* Until another program has the memory, and then some more: no request may come after the free. */
 	while (!failed) {
 		int last = __atomic_load_n(&owner_writes, __ATOMIC_ACQUIRE);
 
@@ -118,8 +110,7 @@ static int round_of(int *stale)
 	/* What responders have not done yet they do now. */
 	usleep(20000);
 	*stale = is_stale();
-	if (ibv_dereg_mr(subject_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(subject_mr), "ibv_dereg_mr");
 	memory_release(&subject);
 	pair_connect(&p);
 	memory_free(&other);
@@ -131,14 +122,12 @@ int main(int argc, char **argv)
 	int rounds, i, met = 0, all_stale = 0, stale;
 	unsigned int o;
 
-	if (argc != 5)
-		die("usage: revoke ADAPTER export|peer OPERATION ROUNDS");
+	MUST(argc == 5, "usage: revoke ADAPTER export|peer OPERATION ROUNDS");
 	for (o = 0; o < sizeof(operations) / sizeof(*operations); o++)
 		if (!strcmp(argv[3], operations[o].name))
 			op = &operations[o];
 	rounds = atoi(argv[4]);
-	if (!op || rounds < 1)
-		die("which operation, how many rounds?");
+	MUST(op && rounds >= 1, "which operation, how many rounds?");
 	kind = memory_kind(argv[2]);
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	pair_open(&p, argv[1], 0);

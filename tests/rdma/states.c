@@ -5,14 +5,8 @@
  *
  *	states ADAPTER SECONDS		SECONDS: how long queue pairs are reset while packets arrive
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory.h"
 #include "now.h"
@@ -26,24 +20,10 @@ static struct pair p;
 static struct memory here, there;	/* of queue pair 0, and what it reads and writes */
 static struct ibv_mr *local, *remote;
 static uint32_t mtu;			/* in bytes */
-static int failures;
-
-__attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	printf("not ok: ");
-	vprintf(fmt, args);
-	printf("\n");
-	va_end(args);
-	failures++;
-}
 
 static void expect(const char *what, enum ibv_wc_status status, enum ibv_wc_status expected)
 {
-	if (status != expected)
-		wrong("%s: %s, expected %s", what, ibv_wc_status_str(status), ibv_wc_status_str(expected));
+	CHECK(status == expected, "%s: %s, expected %s", what, ibv_wc_status_str(status), ibv_wc_status_str(expected));
 }
 
 static void no_more(const char *what, int which)
@@ -51,8 +31,7 @@ static void no_more(const char *what, int which)
 	struct ibv_wc wc;
 
 	usleep(20000);
-	if (ibv_poll_cq(p.cq[which], 1, &wc))
-		wrong("%s: one more completion, %s", what, ibv_wc_status_str(wc.status));
+	CHECK(!ibv_poll_cq(p.cq[which], 1, &wc), "%s: one more completion, %s", what, ibv_wc_status_str(wc.status));
 }
 
 static struct request request(enum ibv_wr_opcode opcode, uint32_t length)
@@ -72,8 +51,7 @@ static void post(int which, enum ibv_wr_opcode opcode, uint32_t length)
 {
 	struct request r = request(opcode, length);
 
-	if (pair_post(&p, which, &r))
-		die("posting a request");
+	MUST(!pair_post(&p, which, &r), "posting a request");
 }
 
 /* Its second element has no valid key. */
@@ -83,15 +61,13 @@ static void post_half_bad(enum ibv_wr_opcode opcode)
 	struct ibv_send_wr *bad, wr = { .sg_list = sge, .num_sge = 2, .opcode = opcode,
 					.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
 
-	if (ibv_post_send(p.qp[0], &wr, &bad))
-		die("posting a request of two elements");
+	MUST(!ibv_post_send(p.qp[0], &wr, &bad), "posting a request of two elements");
 }
 
 static void must_modify(int which, enum ibv_qp_state state)
 {
 	errno = pair_modify(&p, which, state);
-	if (errno)
-		die("queue pair %d to state %d", which, state);
+	MUST(!errno, "queue pair %d to state %d", which, state);
 }
 
 /* The same queue pair again; the other one keeps its packet numbers. */
@@ -206,8 +182,7 @@ static void half_a_message(void)
 	remote = memory_register(&there, p.pd);
 	pair_receive(&p, 1, remote, there.addr, 2 * mtu);
 	post_half_bad(IBV_WR_SEND);
-	if (pair_wait(&p, 0, NULL) == IBV_WC_SUCCESS)
-		wrong("a message from memory without a key: sent");
+	CHECK(pair_wait(&p, 0, NULL) != IBV_WC_SUCCESS, "a message from memory without a key: sent");
 	usleep(100000);
 	must_modify(1, IBV_QPS_ERR);
 	expect("the receive request that half a message has arrived for", pair_wait(&p, 1, NULL), IBV_WC_WR_FLUSH_ERR);
@@ -217,17 +192,15 @@ static void half_a_message(void)
 		usleep(1000);
 	}
 	n = last_ones();
-	if (n > 1)
-		wrong("a queue pair in error reports %d times that it was flushed", n);
-	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
-		die("ibv_dereg_mr");
+	CHECK(n <= 1, "a queue pair in error reports %d times that it was flushed", n);
+	MUST(!ibv_dereg_mr(local) && !ibv_dereg_mr(remote), "ibv_dereg_mr");
 	pair_close(&p);
 	p = q;
 	local = mrs[0];
 	remote = mrs[1];
 }
 
-/* A request that nobody answers. */
+/* A request without an answer. */
 static void destroyed(void)
 {
 	double begin;
@@ -238,8 +211,7 @@ static void destroyed(void)
 	usleep(100000);
 	begin = now();
 	pair_connect(&p);
-	if (now() - begin > 5)
-		wrong("destroying a queue pair that repeats a request took %.0f s", now() - begin);
+	CHECK(now() - begin <= 5, "destroying a queue pair that repeats a request took %.0f s", now() - begin);
 }
 
 /*
@@ -255,8 +227,7 @@ static void overflow(void)
 	unsigned int i;
 	int n;
 
-	if (!small)
-		die("ibv_create_cq");
+	MUST(small, "ibv_create_cq");
 	p.cq[1] = small;
 	usual();
 	for (i = 0; i < 8; i++)
@@ -264,27 +235,21 @@ static void overflow(void)
 	for (i = 0; i < 8; i++)
 		post(0, IBV_WR_RDMA_WRITE_WITH_IMM, 8);
 	for (begin = now(); attr.qp_state != IBV_QPS_ERR && now() - begin < 10; usleep(1000))
-		if (ibv_query_qp(p.qp[1], &attr, IBV_QP_STATE, &init))
-			die("ibv_query_qp");
-	if (attr.qp_state != IBV_QPS_ERR)
-		wrong("a full completion queue: no error");
+		MUST(!ibv_query_qp(p.qp[1], &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+	CHECK(attr.qp_state == IBV_QPS_ERR, "a full completion queue: no error");
 	for (i = 0; i < 32; i++) {
 		post(1, IBV_WR_RDMA_WRITE, 8);
 		usleep(1000);
 	}
 	n = events(IBV_EVENT_CQ_ERR);
-	if (n != 1)
-		wrong("a full completion queue: %d events, expected one", n);
+	CHECK(n == 1, "a full completion queue: %d events, expected one", n);
 	begin = now();
-	if (ibv_dereg_mr(remote))
-		die("ibv_dereg_mr");
-	if (now() - begin > 5)
-		wrong("a full completion queue: the memory is deregistered after %.0f s only", now() - begin);
+	MUST(!ibv_dereg_mr(remote), "ibv_dereg_mr");
+	CHECK(now() - begin <= 5, "a full completion queue: the memory is deregistered after %.0f s only", now() - begin);
 	remote = memory_register(&there, p.pd);
 	p.cq[1] = large;
 	pair_connect(&p);
-	if (ibv_destroy_cq(small))
-		die("ibv_destroy_cq");
+	MUST(!ibv_destroy_cq(small), "ibv_destroy_cq");
 }
 
 /* ---- waiting ---- */
@@ -322,15 +287,13 @@ static void drained(void)
 	no_more("a send queue that is drained", 0);
 	while (ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE) && now() - begin < 10)
 		usleep(1000);
-	if (now() - begin >= 10) {
-		wrong("an idle send queue is not drained in ten seconds");
+	if (!CHECK(now() - begin < 10, "an idle send queue is not drained in ten seconds"))
 		return;
-	}
 	expect("a request that was posted while the send queue was drained", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 	expect("another", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 }
 
-/* Whoever posts many requests at once does not wait until they are done. */
+/* Posting many requests at once does not wait until they are done. */
 static void many_at_once(void)
 {
 	struct ibv_sge sge = { .addr = here.addr, .length = SIZE, .lkey = local->lkey };
@@ -343,13 +306,11 @@ static void many_at_once(void)
 		wrs[i] = (struct ibv_send_wr){ .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
 					       .next = i + 1 < MANY ? &wrs[i + 1] : NULL,
 					       .wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
-	if (ibv_post_send(p.qp[0], wrs, &bad))
-		die("posting many reads");
+	MUST(!ibv_post_send(p.qp[0], wrs, &bad), "posting many reads");
 	while (ibv_poll_cq(p.cq[0], 1, &wc))
 		done++;
 	printf("%d of %d reads are done when they are posted\n", done, MANY);
-	if (done > MANY / 2)
-		wrong("many reads at once: posting them waits for them");
+	CHECK(done <= MANY / 2, "many reads at once: posting them waits for them");
 	for (; done < MANY; done++)
 		expect("a read of many", pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 }
@@ -363,8 +324,7 @@ static void wrap(void)
 	uint32_t before;
 	size_t i;
 
-	if (!bytes || !seen)
-		die("no memory");
+	MUST(bytes && seen, "no memory");
 	for (before = 0; before < 8; before++) {
 		usual();
 		p.psn[0] = p.psn[1] = 0x1000000 - before;
@@ -376,13 +336,11 @@ static void wrap(void)
 		memory_write(&here, 0, bytes, 4 * mtu);
 		expect("a write around the largest packet number", operation(IBV_WR_RDMA_WRITE, 4 * mtu), IBV_WC_SUCCESS);
 		memory_read(&there, 0, seen, 4 * mtu);
-		if (memcmp(bytes, seen, 4 * mtu))
-			wrong("a write around the largest packet number: other bytes");
+		CHECK(!memcmp(bytes, seen, 4 * mtu), "a write around the largest packet number: other bytes");
 		memory_fill(&here, 0);
 		expect("a read around the largest packet number", operation(IBV_WR_RDMA_READ, 4 * mtu), IBV_WC_SUCCESS);
 		memory_read(&here, 0, seen, 4 * mtu);
-		if (memcmp(bytes, seen, 4 * mtu))
-			wrong("a read around the largest packet number: other bytes");
+		CHECK(!memcmp(bytes, seen, 4 * mtu), "a read around the largest packet number: other bytes");
 		pair_receive(&p, 1, remote, there.addr, 4 * mtu);
 		expect("a message around the largest packet number", operation(IBV_WR_SEND, 4 * mtu), IBV_WC_SUCCESS);
 		expect("its receive request", pair_wait(&p, 1, NULL), IBV_WC_SUCCESS);
@@ -408,12 +366,10 @@ static void again(const char *what, uint32_t length, uint32_t key, int behind)
 	memory_fill(&here, 0);
 	reset(0);
 	errno = pair_post(&p, 0, &r);
-	if (errno)
-		die("posting a read");
+	MUST(!errno, "posting a read");
 	expect(what, pair_wait(&p, 0, NULL), IBV_WC_SUCCESS);
 	memory_read(&here, 0, &seen, sizeof(seen));
-	if (length && seen != value)
-		wrong("%s: %#x, not %#x", what, seen, value);
+	CHECK(!length || seen == value, "%s: %#x, not %#x", what, seen, value);
 }
 
 static void repeated(void)
@@ -450,8 +406,7 @@ static void uc_modify(int which, enum ibv_qp_state state)
 	};
 
 	errno = ibv_modify_qp(uc[which], &attr, masks[state]);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
+	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
 static void uc_reset(int which)
@@ -473,7 +428,6 @@ static void *traffic(void *unused)
 	struct ibv_wc wc[16];
 	unsigned int n = 0;
 
-	(void)unused;
 	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
 		struct ibv_sge sge = { .addr = here.addr, .length = 4096, .lkey = local->lkey };
 		struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = n++ % 4 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
@@ -505,14 +459,12 @@ static void reset_under_load(int which, unsigned int seconds)
 		uc_cq[i] = ibv_create_cq(p.device, 1024, NULL, NULL, 0);
 		attr.send_cq = attr.recv_cq = uc_cq[i];
 		uc[i] = uc_cq[i] ? ibv_create_qp(p.pd, &attr) : NULL;
-		if (!uc[i])
-			die("an unreliable connection");
+		MUST(uc[i], "an unreliable connection");
 	}
 	uc_reset(0);
 	uc_reset(1);
 	running = 1;
-	if (pthread_create(&thread, NULL, traffic, NULL))
-		die("pthread_create");
+	MUST(!pthread_create(&thread, NULL, traffic, NULL), "pthread_create");
 	for (end = now() + seconds; now() < end; rounds++)
 		uc_reset(which);
 	__atomic_store_n(&running, 0, __ATOMIC_RELAXED);
@@ -531,38 +483,42 @@ static void reset_under_load(int which, unsigned int seconds)
 						.wr.rdma = { .remote_addr = there.addr, .rkey = remote->rkey } };
 
 		errno = ibv_post_send(uc[0], &wr, &bad);
-		if (errno)
-			die("a write after the resets");
+		MUST(!errno, "a write after the resets");
 		for (end = now() + 10; !ibv_poll_cq(uc_cq[0], 1, &wc);)
-			if (now() > end)
-				die("a write after the resets is not completed");
-		if (wc.status != IBV_WC_SUCCESS || wc.wr_id != 1000 + (uint64_t)i) {
-			wrong("a write after the resets: %s, of request %llu, not %d", ibv_wc_status_str(wc.status),
-			      (unsigned long long)wc.wr_id, 1000 + i);
+			MUST(now() <= end, "a write after the resets is not completed");
+		if (!CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == 1000 + (uint64_t)i, "a write after the resets: %s, of request %llu, not %d",
+			   ibv_wc_status_str(wc.status), (unsigned long long)wc.wr_id, 1000 + i))
 			break;
-		}
 	}
 	end = now();
 	for (i = 0; i < 2; i++)
-		if (ibv_destroy_qp(uc[i]) || ibv_destroy_cq(uc_cq[i]))
-			die("destroying the unreliable connection");
-	if (now() - end > 5)
-		wrong("destroying a queue pair that was reset under load took %.0f s", now() - end);
+		MUST(!ibv_destroy_qp(uc[i]) && !ibv_destroy_cq(uc_cq[i]), "destroying the unreliable connection");
+	CHECK(now() - end <= 5, "destroying a queue pair that was reset under load took %.0f s", now() - end);
 }
 
-static void run(const char *name, void (*test)(void))
+static unsigned int seconds;
+
+static void receiver_reset_under_load(void)
 {
-	int before = failures;
-
-	test();
-	printf("%s %s\n", failures == before ? "ok:" : "failed:", name);
-	fflush(stdout);
+	usual();
+	reset_under_load(1, seconds);
 }
+
+static void sender_reset_under_load(void)
+{
+	reset_under_load(0, seconds);
+}
+
+static const struct check_test tests[] = {
+	TEST(read_failed), TEST(waited), TEST(flushed), TEST(half_a_message), TEST(destroyed), TEST(not_ready), TEST(drained),
+	TEST(many_at_once), TEST(wrap), TEST(repeated), TEST(overflow), TEST(receiver_reset_under_load), TEST(sender_reset_under_load),
+};
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: states ADAPTER SECONDS");
+	int ret;
+
+	MUST(argc == 3, "usage: states ADAPTER SECONDS");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	pair_open(&p, argv[1], 0);
 	mtu = 128U << p.mtu;
@@ -570,25 +526,11 @@ int main(int argc, char **argv)
 	memory_alloc(&there, MEMORY_HOST, SIZE);
 	local = memory_register(&here, p.pd);
 	remote = memory_register(&there, p.pd);
-	run("a read that failed, then a reset", read_failed);
-	run("a wait, then a reset", waited);
-	run("flushed", flushed);
-	run("half a message", half_a_message);
-	run("destroyed", destroyed);
-	run("a receiver that is not ready", not_ready);
-	run("drained", drained);
-	run("many at once", many_at_once);
-	run("packet numbers", wrap);
-	run("repeated reads", repeated);
-	run("a full completion queue", overflow);
-	usual();
-	reset_under_load(1, (unsigned int)atoi(argv[2]));
-	reset_under_load(0, (unsigned int)atoi(argv[2]));
-	if (ibv_dereg_mr(local) || ibv_dereg_mr(remote))
-		die("ibv_dereg_mr");
+	seconds = (unsigned int)atoi(argv[2]);
+	ret = check_run(tests, CHECK_COUNT(tests), 0, NULL);
+	MUST(!ibv_dereg_mr(local) && !ibv_dereg_mr(remote), "ibv_dereg_mr");
 	pair_close(&p);
 	memory_free(&here);
 	memory_free(&there);
-	printf("%d failures\n", failures);
-	return !!failures;
+	return ret;
 }

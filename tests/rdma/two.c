@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* two.c - see two.h. */
-#include <errno.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "two.h"
 
@@ -14,8 +12,7 @@ void two_meet(struct two *t, const char *machine)
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = machine ? 0 : AI_PASSIVE }, *found;
 	int fd, on = 1, err = getaddrinfo(machine, PORT, &hints, &found);
 
-	if (err)
-		die("%s: %s", machine, gai_strerror(err));
+	MUST(!err, "%s: %s", machine, gai_strerror(err));
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (machine) {
@@ -26,14 +23,12 @@ void two_meet(struct two *t, const char *machine)
 		}
 		t->tcp = fd;
 	} else {
-		if (bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, 1))
-			die("listening");
+		MUST(!bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, 1), "listening");
 		t->tcp = accept(fd, NULL, NULL);
 		close(fd);
 	}
 	freeaddrinfo(found);
-	if (t->tcp < 0)
-		die("no other side");
+	MUST(t->tcp >= 0, "no other side");
 }
 
 void two_swap(struct two *t, const void *mine, void *its, size_t size)
@@ -53,8 +48,7 @@ static void modify(struct two *t, enum ibv_qp_state state, int mask, enum ibv_mt
 	};
 
 	errno = ibv_modify_qp(t->qp, &attr, IBV_QP_STATE | mask);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
+	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
 void two_connect(struct two *t, uint64_t addr, uint32_t depth, enum ibv_mtu mtu, int timeout)
@@ -65,8 +59,7 @@ void two_connect(struct two *t, uint64_t addr, uint32_t depth, enum ibv_mtu mtu,
 	struct two_end own = { .gid = t->pair.gid, .addr = addr, .rkey = t->mr->rkey };
 
 	t->qp = ibv_create_qp(t->pair.pd, &init);
-	if (!t->qp)
-		die("ibv_create_qp");
+	MUST(t->qp, "ibv_create_qp");
 	own.qpn = t->qp->qp_num;
 	two_swap(t, &own, &t->other, sizeof(own));
 	modify(t, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, mtu, 0);

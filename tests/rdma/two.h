@@ -6,8 +6,6 @@
 #ifndef TWO_H
 #define TWO_H
 
-#include <stddef.h>
-
 #include "pair.h"
 
 struct two {

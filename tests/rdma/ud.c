@@ -6,14 +6,8 @@
  *
  *	ud ADAPTER host|dmabuf|export|peer
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "check.h"
 #include "memory.h"
 #include "pair.h"
 #include "queues.h"
@@ -39,8 +33,7 @@ static void modify(int which, enum ibv_qp_state state, int mask)
 	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1, .qkey = QKEY };
 
 	errno = ibv_modify_qp(qp[which], &attr, IBV_QP_STATE | mask);
-	if (errno)
-		die("ibv_modify_qp to state %d", state);
+	MUST(!errno, "ibv_modify_qp to state %d", state);
 }
 
 static void up(int which)
@@ -51,13 +44,11 @@ static void up(int which)
 	};
 	struct ibv_wc wc;
 
-	if (qp[which] && ibv_destroy_qp(qp[which]))
-		die("ibv_destroy_qp");
+	MUST(!qp[which] || !ibv_destroy_qp(qp[which]), "ibv_destroy_qp");
 	while (ibv_poll_cq(p.cq[which], 1, &wc) > 0)
 		;
 	qp[which] = ibv_create_qp(p.pd, &attr);
-	if (!qp[which])
-		die("ibv_create_qp");
+	MUST(qp[which], "ibv_create_qp");
 	modify(which, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	modify(which, IBV_QPS_RTR, 0);
 	modify(which, IBV_QPS_RTS, IBV_QP_SQ_PSN);
@@ -71,15 +62,13 @@ static void connect_to_itself(void)
 	up(0);
 	up(1);
 	ah = ibv_create_ah(p.pd, &attr);
-	if (!ah)
-		die("ibv_create_ah");
+	MUST(ah, "ibv_create_ah");
 }
 
 /* The first GID is the link-local one. */
 static void connect_over_ipv6(void)
 {
-	if (ibv_destroy_ah(ah) || ibv_query_gid(p.device, 1, 0, &p.gid) || p.gid.raw[0] != 0xfe)
-		die("the first GID is not link-local");
+	MUST(!ibv_destroy_ah(ah) && !ibv_query_gid(p.device, 1, 0, &p.gid) && p.gid.raw[0] == 0xfe, "the first GID is not link-local");
 	p.gid_index = 0;
 	connect_to_itself();
 }
@@ -91,8 +80,7 @@ static void receive(const struct ibv_sge *sge, int n)
 	struct ibv_recv_wr *bad, wr = { .sg_list = (struct ibv_sge *)sge, .num_sge = n };
 
 	errno = ibv_post_recv(qp[1], &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 }
 
 static enum ibv_wc_status send_as(uint64_t id, const struct ibv_sge *sge, int n)
@@ -101,8 +89,7 @@ static enum ibv_wc_status send_as(uint64_t id, const struct ibv_sge *sge, int n)
 					.imm_data = 0x61626364, .wr.ud = { .ah = ah, .remote_qpn = qp[1]->qp_num, .remote_qkey = QKEY } };
 
 	errno = ibv_post_send(qp[0], &wr, &bad);
-	if (errno)
-		die("posting a datagram");
+	MUST(!errno, "posting a datagram");
 	return pair_wait(&p, 0, NULL);
 }
 
@@ -177,8 +164,8 @@ static void datagram(int subject_sends, const char *what)
 		if (!arrived(to, 8191, expected + 4093 - HEADER, HEADER + length))
 			break;
 	}
-	check(i == sizeof(lengths) / sizeof(*lengths), what);
-	check(ours, "its header says whom it is for");
+	CHECK(i == sizeof(lengths) / sizeof(*lengths), "%s", what);
+	CHECK(ours, "its header says whom it is for");
 }
 
 /* The header into one, the bytes into the other; and bytes out of both. */
@@ -195,7 +182,7 @@ static void gathered(void)
 	receive(in, 2);
 	ok = send_from(out, 2) == IBV_WC_SUCCESS && pair_wait(&p, 1, &wc) == IBV_WC_SUCCESS && wc.byte_len == HEADER + 300;
 	memory_read(&subject, SIZE / 2, seen, 300);
-	check(ok && !memcmp(seen, expected, 300), "gathered from both, scattered to both");
+	CHECK(ok && !memcmp(seen, expected, 300), "gathered from both, scattered to both");
 }
 
 /* ---- memory that is freed ---- */
@@ -211,13 +198,12 @@ static void free_it(void)
 	memory_free(&freed);
 	memory_alloc(&next, subject.kind, SIZE);
 	memory_fill(&next, SECRET);
-	check(next.addr == freed.addr, "the next memory is in its place");
+	CHECK(next.addr == freed.addr, "the next memory is in its place");
 }
 
 static void end_it(void)
 {
-	if (ibv_dereg_mr(freed_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(freed_mr), "ibv_dereg_mr");
 	memory_release(&freed);
 	memory_free(&next);
 }
@@ -254,9 +240,9 @@ static void sent_after_the_free(void)
 
 	memory_fill(&host, OLD);
 	receive(&in, 1);
-	check(send_until_refused(&out), "what was freed is not sent: a local protection error");
+	CHECK(send_until_refused(&out), "what was freed is not sent: a local protection error");
 	usleep(50000);
-	check(has_only(&host, OLD), "and nothing arrives");
+	CHECK(has_only(&host, OLD), "and nothing arrives");
 	up(0);
 	up(1);
 }
@@ -268,11 +254,11 @@ static void received_after_the_free(void)
 
 	memory_fill(&host, OURS);
 	receive(&in, 1);
-	check(send_from(&out, 1) == IBV_WC_SUCCESS, "a datagram is sent, whatever comes of it");
+	CHECK(send_from(&out, 1) == IBV_WC_SUCCESS, "a datagram is sent, whatever comes of it");
 	status = pair_wait(&p, 1, NULL);
 	printf("receive into freed memory: %s\n", ibv_wc_status_str(status));
-	check(status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR, "its receive is a local error");
-	check(has_only(&next, SECRET), "and the next memory is not written");
+	CHECK(status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR, "its receive is a local error");
+	CHECK(has_only(&next, SECRET), "and the next memory is not written");
 	up(0);
 	up(1);
 }
@@ -301,15 +287,14 @@ static void forged_address(void)
 {
 	struct ibv_sge sge = part(&host, host_mr, 0, 64);
 
-	check(send_as(FORGED, &sge, 1) == IBV_WC_SUCCESS, "a datagram before the forged one");
+	CHECK(send_as(FORGED, &sge, 1) == IBV_WC_SUCCESS, "a datagram before the forged one");
 	queue_forge(qp[0], FORGED, forge_source);
-	check(pair_wait(&p, 0, NULL) == IBV_WC_LOC_QP_OP_ERR, "a forged source address: refused");
+	CHECK(pair_wait(&p, 0, NULL) == IBV_WC_LOC_QP_OP_ERR, "a forged source address: refused");
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: ud ADAPTER host|dmabuf|export|peer");
+	MUST(argc == 3, "usage: ud ADAPTER host|dmabuf|export|peer");
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&subject, memory_kind(argv[2]), SIZE);
 	pair_open(&p, argv[1], 0);
@@ -332,13 +317,11 @@ int main(int argc, char **argv)
 	datagram(0, "received into it, over IPv6");
 	forged_address();
 
-	if (ibv_destroy_ah(ah) || ibv_destroy_qp(qp[0]) || ibv_destroy_qp(qp[1]))
-		die("destroying the queues");
-	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_destroy_ah(ah) && !ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]), "destroying the queues");
+	MUST(!ibv_dereg_mr(subject_mr) && !ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	pair_close(&p);
 	memory_release(&subject);
 	memory_free(&subject);
 	memory_free(&host);
-	return !!failures;
+	return check_end(NULL);
 }

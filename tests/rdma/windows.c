@@ -7,11 +7,6 @@
  *
  * A dma-buf has none: the kernel refuses IBV_ACCESS_MW_BIND there (refused.c).
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "memory.h"
 #include "pair.h"
 
@@ -23,18 +18,15 @@
 #define OLD 0x11		/* in the subject before a request */
 #define SENT 0x77		/* what requests carry */
 
-static int failures;
 static const char *type;
 static struct pair p;
 static struct memory subject, host;
 static struct ibv_mr *subject_mr, *host_mr;
 static unsigned char seen[SIZE];
 
-static void check(int ok, const char *what)
+static void say_type(void)
 {
-	printf("%s - %s: %s\n", ok ? "ok" : "not ok", type, what);
-	fflush(stdout);
-	failures += !ok;
+	printf("\twith windows of %s\n", type);
 }
 
 /* ---- binding, by the queue pair that requests arrive at ---- */
@@ -55,8 +47,7 @@ static enum ibv_wc_status bind(struct ibv_mw *mw, struct ibv_mr *mr, size_t at, 
 		wr.bind_mw.bind_info = info;
 		errno = ibv_post_send(p.qp[1], &wr, &bad);
 	}
-	if (errno)
-		die("posting a bind");
+	MUST(!errno, "posting a bind");
 	status = pair_wait(&p, 1, NULL);
 	if (status == IBV_WC_SUCCESS && mw->type == IBV_MW_TYPE_2)
 		mw->rkey = wr.bind_mw.rkey;
@@ -69,8 +60,7 @@ static enum ibv_wc_status invalidate(int which, const struct ibv_mw *mw)
 	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = mw->rkey };
 
 	errno = ibv_post_send(p.qp[which], &wr, &bad);
-	if (errno)
-		die("posting an invalidation");
+	MUST(!errno, "posting an invalidation");
 	return pair_wait(&p, which, NULL);
 }
 
@@ -78,8 +68,7 @@ static struct ibv_mw *window(enum ibv_mw_type of)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(p.pd, of);
 
-	if (!mw)
-		die("ibv_alloc_mw");
+	MUST(mw, "ibv_alloc_mw");
 	return mw;
 }
 
@@ -109,9 +98,9 @@ static void works(uint32_t key, enum ibv_wr_opcode opcode, size_t at, size_t len
 {
 	memory_fill(&subject, OLD);
 	memory_fill(&host, SENT);
-	check(by_key(key, opcode, at, length) == IBV_WC_SUCCESS, what);
+	CHECK(by_key(key, opcode, at, length) == IBV_WC_SUCCESS, "%s", what);
 	if (opcode == IBV_WR_RDMA_WRITE)
-		check(written(at, length), "and writes there, and nowhere else");
+		CHECK(written(at, length), "and writes there, and nowhere else");
 }
 
 /* The queue pairs are new afterwards: a window of type 2 is bound no more. */
@@ -119,9 +108,9 @@ static void fails(uint32_t key, enum ibv_wr_opcode opcode, size_t at, size_t len
 {
 	memory_fill(&subject, OLD);
 	memory_fill(&host, SENT);
-	check(by_key(key, opcode, at, length) == IBV_WC_REM_ACCESS_ERR && written(0, 0), what);
+	CHECK(by_key(key, opcode, at, length) == IBV_WC_REM_ACCESS_ERR && written(0, 0), "%s", what);
 	memory_read(&host, 0, seen, SIZE);
-	check(seen[0] == SENT && seen[SIZE - 1] == SENT, "and brings nothing back");
+	CHECK(seen[0] == SENT && seen[SIZE - 1] == SENT, "and brings nothing back");
 	pair_connect(&p);
 }
 
@@ -132,10 +121,9 @@ static void never(enum ibv_mw_type of, unsigned int access, enum ibv_wr_opcode o
 {
 	struct ibv_mw *mw = window(of);
 
-	check(bind(mw, subject_mr, AT, AT, access) == IBV_WC_SUCCESS, "binds");
+	CHECK(bind(mw, subject_mr, AT, AT, access) == IBV_WC_SUCCESS, "binds");
 	fails(mw->rkey, opcode, at, length, what);
-	if (ibv_dealloc_mw(mw))
-		die("ibv_dealloc_mw");
+	MUST(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
 }
 
 static void parts(enum ibv_mw_type of)
@@ -144,24 +132,23 @@ static void parts(enum ibv_mw_type of)
 	uint32_t old;
 
 	fails(mw->rkey, IBV_WR_RDMA_WRITE, AT, 8, "a window that was never bound opens nothing");
-	check(bind(mw, subject_mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
+	CHECK(bind(mw, subject_mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
 	works(mw->rkey, IBV_WR_RDMA_WRITE, AT, AT, "all of it is written");
 	works(mw->rkey, IBV_WR_RDMA_WRITE, AT + 4093, 9000, "a part of it is written");
 	works(mw->rkey, IBV_WR_RDMA_WRITE, 2 * AT - 1, 1, "its last byte is written");
 	old = mw->rkey;
 	if (of == IBV_MW_TYPE_1) {
-		check(bind(mw, subject_mr, 2 * AT, 8, READ) == IBV_WC_SUCCESS, "binds again, elsewhere");
-		check(mw->rkey != old, "with another key");
+		CHECK(bind(mw, subject_mr, 2 * AT, 8, READ) == IBV_WC_SUCCESS, "binds again, elsewhere");
+		CHECK(mw->rkey != old, "with another key");
 		works(mw->rkey, IBV_WR_RDMA_READ, 2 * AT, 8, "reads there");
 		works(mw->rkey, IBV_WR_ATOMIC_FETCH_AND_ADD, 2 * AT, 8, "adds there");
 		fails(old, IBV_WR_RDMA_WRITE, AT, 8, "its last key opens nothing");
-		check(bind(mw, subject_mr, 0, 0, 0) == IBV_WC_SUCCESS, "is closed");
+		CHECK(bind(mw, subject_mr, 0, 0, 0) == IBV_WC_SUCCESS, "is closed");
 	} else {
-		check(invalidate(1, mw) == IBV_WC_SUCCESS, "is invalidated");
+		CHECK(invalidate(1, mw) == IBV_WC_SUCCESS, "is invalidated");
 	}
 	fails(mw->rkey, IBV_WR_RDMA_WRITE, AT, 8, "opens nothing then");
-	if (ibv_dealloc_mw(mw))
-		die("ibv_dealloc_mw");
+	MUST(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
 
 	never(of, WRITE, IBV_WR_RDMA_READ, AT, 8, "a window to write opens nothing to read");
 	never(of, WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD, AT, 8, "or to add");
@@ -181,19 +168,18 @@ static void wrong_binds(enum ibv_mw_type of)
 	struct ibv_mr *without = memory_register(&subject, p.pd);
 	struct ibv_mw *mw = window(of);
 
-	check(bind(mw, without, AT, AT, WRITE) == IBV_WC_MW_BIND_ERR, "no window on a region that was not registered for any");
+	CHECK(bind(mw, without, AT, AT, WRITE) == IBV_WC_MW_BIND_ERR, "no window on a region that was not registered for any");
 	pair_connect(&p);
-	check(bind(mw, subject_mr, SIZE - 8, 16, WRITE) == IBV_WC_MW_BIND_ERR, "no window over the end of its region");
+	CHECK(bind(mw, subject_mr, SIZE - 8, 16, WRITE) == IBV_WC_MW_BIND_ERR, "no window over the end of its region");
 	pair_connect(&p);
 	if (of == IBV_MW_TYPE_2) {
-		check(invalidate(1, mw) == IBV_WC_LOC_QP_OP_ERR, "what was never bound is not invalidated");
+		CHECK(invalidate(1, mw) == IBV_WC_LOC_QP_OP_ERR, "what was never bound is not invalidated");
 		pair_connect(&p);
-		check(bind(mw, subject_mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
-		check(invalidate(0, mw) == IBV_WC_LOC_QP_OP_ERR, "nor is it by another queue pair than its own");
+		CHECK(bind(mw, subject_mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
+		CHECK(invalidate(0, mw) == IBV_WC_LOC_QP_OP_ERR, "nor is it by another queue pair than its own");
 		pair_connect(&p);
 	}
-	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(without))
-		die("ending a window");
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(without), "ending a window");
 }
 
 /* The region stays until its windows have gone. */
@@ -202,19 +188,17 @@ static void ends(enum ibv_mw_type of)
 	struct ibv_mw *mw = window(of);
 	struct ibv_mr *mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)subject.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
 
-	if (!mr)
-		die("ibv_reg_mr");
-	check(bind(mw, mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
-	check(ibv_dereg_mr(mr) == EINVAL, "a region with a window is not deregistered");
+	MUST(mr, "ibv_reg_mr");
+	CHECK(bind(mw, mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
+	CHECK(ibv_dereg_mr(mr) == EINVAL, "a region with a window is not deregistered");
 	works(mw->rkey, IBV_WR_RDMA_WRITE, AT, AT, "and the window is as before");
 	/* What is bound to a queue pair ends with it. */
 	if (of == IBV_MW_TYPE_2)
 		pair_connect(&p);
 	else if (ibv_dealloc_mw(mw))
 		die("ibv_dealloc_mw");
-	check(!ibv_dereg_mr(mr), "it is without one");
-	if (of == IBV_MW_TYPE_2 && ibv_dealloc_mw(mw))
-		die("ibv_dealloc_mw");
+	CHECK(!ibv_dereg_mr(mr), "it is without one");
+	MUST(of != IBV_MW_TYPE_2 || !ibv_dealloc_mw(mw), "ibv_dealloc_mw");
 }
 
 /* What comes to the place of the freed memory is another's. */
@@ -226,20 +210,18 @@ static void freed(enum ibv_mw_type of)
 
 	memory_alloc(&first, subject.kind, SIZE);
 	mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)first.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
-	if (!mr)
-		die("ibv_reg_mr");
+	MUST(mr, "ibv_reg_mr");
 	next = subject;
 	subject = first;
-	check(bind(mw, mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
+	CHECK(bind(mw, mr, AT, AT, WRITE) == IBV_WC_SUCCESS, "binds");
 	works(mw->rkey, IBV_WR_RDMA_WRITE, AT, AT, "it is written");
 	memory_free(&first);
 	memory_alloc(&subject, first.kind, SIZE);
-	check(subject.addr == first.addr, "the next memory is in its place");
+	CHECK(subject.addr == first.addr, "the next memory is in its place");
 	fails(mw->rkey, IBV_WR_RDMA_WRITE, AT, 8, "a window on memory that was freed opens nothing");
 	memory_free(&subject);
 	subject = next;
-	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
-		die("ending a window");
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr), "ending a window");
 }
 
 int main(int argc, char **argv)
@@ -250,15 +232,14 @@ int main(int argc, char **argv)
 	} types[] = { { "type 1", IBV_MW_TYPE_1 }, { "type 2", IBV_MW_TYPE_2 } };
 	size_t i;
 
-	if (argc != 3)
-		die("usage: windows ADAPTER host|peer");
+	MUST(argc == 3, "usage: windows ADAPTER host|peer");
 	memory_alloc(&host, MEMORY_HOST, SIZE);
 	memory_alloc(&subject, memory_kind(argv[2]), SIZE);
 	pair_open(&p, argv[1], 0);
 	host_mr = memory_register(&host, p.pd);
 	subject_mr = ibv_reg_mr(p.pd, (void *)(uintptr_t)subject.addr, SIZE, ALL | IBV_ACCESS_MW_BIND);
-	if (!subject_mr)
-		die("registering memory for windows");
+	MUST(subject_mr, "registering memory for windows");
+	check_says = say_type;
 	for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		type = types[i].name;
 		parts(types[i].type);
@@ -267,10 +248,9 @@ int main(int argc, char **argv)
 		if (subject.kind != MEMORY_HOST)
 			freed(types[i].type);
 	}
-	if (ibv_dereg_mr(subject_mr) || ibv_dereg_mr(host_mr))
-		die("ibv_dereg_mr");
+	MUST(!ibv_dereg_mr(subject_mr) && !ibv_dereg_mr(host_mr), "ibv_dereg_mr");
 	pair_close(&p);
 	memory_free(&subject);
 	memory_free(&host);
-	return !!failures;
+	return check_end(NULL);
 }

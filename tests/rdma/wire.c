@@ -9,12 +9,6 @@
  *
  * KIND is of the memory at both sides, see memory.h; TIMEOUT is ibv_qp_attr's: the adapter waits 4 us << TIMEOUT for an answer.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "memory.h"
 #include "two.h"
 
@@ -54,10 +48,8 @@ static void complete(unsigned int n, struct ibv_wc *wc)
 {
 	enum ibv_wc_status status = pair_wait(&two.pair, 0, wc);
 
-	if (status != IBV_WC_SUCCESS)
-		die("request %u: %s", n, ibv_wc_status_str(status));
-	if (wc->wr_id != n)
-		die("request %llu is completed, not %u", (unsigned long long)wc->wr_id, n);
+	MUST(status == IBV_WC_SUCCESS, "request %u: %s", n, ibv_wc_status_str(status));
+	MUST(wc->wr_id == n, "request %llu is completed, not %u", (unsigned long long)wc->wr_id, n);
 }
 
 static void is_right(unsigned int n, const struct memory *m, size_t at, unsigned int pattern, uint32_t length)
@@ -68,8 +60,7 @@ static void is_right(unsigned int n, const struct memory *m, size_t at, unsigned
 	memory_read(m, at, seen, SLOT);
 	for (i = 0; i < length && seen[i] == bytes[i]; i++)
 		;
-	if (i < length)
-		die("request %u of %u bytes: byte %u is %#x, not %#x", n, length, i, seen[i], bytes[i]);
+	MUST(i >= length, "request %u of %u bytes: byte %u is %#x, not %#x", n, length, i, seen[i], bytes[i]);
 }
 
 /* ---- the side that requests arrive at ---- */
@@ -80,8 +71,7 @@ static void receive(unsigned int n)
 	struct ibv_recv_wr *bad, wr = { .wr_id = n, .sg_list = &sge, .num_sge = 1 };
 
 	errno = ibv_post_recv(two.qp, &wr, &bad);
-	if (errno)
-		die("posting a receive");
+	MUST(!errno, "posting a receive");
 }
 
 static int takes_a_receive(unsigned int n)
@@ -121,14 +111,12 @@ static void serve(unsigned int requests)
 		complete(n, &wc);
 		waiting--;
 		number++;
-		if (wc.byte_len != length_of(n))
-			die("request %u has %u bytes, not %u", n, wc.byte_len, length_of(n));
+		MUST(wc.byte_len == length_of(n), "request %u has %u bytes, not %u", n, wc.byte_len, length_of(n));
 		is_right(n, &memory, n % SLOTS * SLOT, n, length_of(n));
 	}
 	two_swap(&two, &ready, &ready, 1);
 	memory_read(&memory, COUNTER, &added, sizeof(added));
-	if (added != expected)
-		die("%llu times added, not %llu", (unsigned long long)added, (unsigned long long)expected);
+	MUST(added == expected, "%llu times added, not %llu", (unsigned long long)added, (unsigned long long)expected);
 	printf("%u messages received, %llu times added to\n", number, (unsigned long long)added);
 }
 
@@ -160,12 +148,10 @@ static void post(unsigned int n)
 		memory_write(&memory, at, bytes, SLOT);
 	}
 	mrs[n % SLOTS] = memory_try_register(local, two.pair.pd, at, SLOT);
-	if (!mrs[n % SLOTS])
-		die("registering memory for request %u", n);
+	MUST(mrs[n % SLOTS], "registering memory for request %u", n);
 	sge.lkey = mrs[n % SLOTS]->lkey;
 	errno = ibv_post_send(two.qp, &wr, &bad);
-	if (errno)
-		die("posting request %u", n);
+	MUST(!errno, "posting request %u", n);
 }
 
 /*
@@ -193,15 +179,13 @@ static void request(unsigned int requests)
 		for (; posted < requests && posted - n < under_way(n); posted++)
 			post(posted);
 		complete(n, &wc);
-		if (ibv_dereg_mr(mrs[n % SLOTS]))
-			die("deregistering memory of request %u", n);
+		MUST(!ibv_dereg_mr(mrs[n % SLOTS]), "deregistering memory of request %u", n);
 		if (what_of(n) == READ)
 			is_right(n, &landing, at, ~0U, length > SLOT / 2 ? (uint32_t)(SLOT / 2) : length);
 		if (what_of(n) != ADDED)
 			continue;
 		memory_read(&landing, at, &value, sizeof(value));
-		if (value != added++)
-			die("request %u adds to %llu, not %llu", n, (unsigned long long)value, (unsigned long long)added - 1);
+		MUST(value == added++, "request %u adds to %llu, not %llu", n, (unsigned long long)value, (unsigned long long)added - 1);
 	}
 	two_swap(&two, &ready, &ready, 1);
 	printf("%u requests\n", requests);
@@ -212,8 +196,7 @@ int main(int argc, char **argv)
 	const char *machine = argc == 6 ? argv[5] : NULL;
 	unsigned int requests;
 
-	if (argc != 5 && argc != 6)
-		die("usage: wire ADAPTER KIND TIMEOUT REQUESTS [MACHINE]");
+	MUST(argc == 5 || argc == 6, "usage: wire ADAPTER KIND TIMEOUT REQUESTS [MACHINE]");
 	requests = (unsigned int)atoi(argv[4]);
 	memory_alloc(&memory, memory_kind(argv[2]), SIZE);
 	memory_alloc(&landing, memory_kind(argv[2]), SIZE);
@@ -225,8 +208,7 @@ int main(int argc, char **argv)
 		request(requests);
 	else
 		serve(requests);
-	if (ibv_destroy_qp(two.qp) || ibv_dereg_mr(two.mr))
-		die("ending");
+	MUST(!ibv_destroy_qp(two.qp) && !ibv_dereg_mr(two.mr), "ending");
 	pair_close(&two.pair);
 	memory_release(&memory);
 	memory_release(&landing);

@@ -3,7 +3,7 @@
  * child.h - one process under stress: what it holds, and what it may do.
  *
  * A child does random things (ops.c) and ends in a random way (ends.c).  As
- * long as nobody interferes it knows exactly what each call must answer; where
+ * long as no other process interferes it knows exactly what each call must answer; where
  * threads or processes race, or modules come and go, it knows what is allowed.
  * What it must not see, it prints, and exits with 1.
  */

@@ -248,12 +248,10 @@ static void end_gpu_first(struct child *c)
 
 static void end_abruptly(struct child *c)
 {
-	(void)c;
 }
 
 static void end_killed(struct child *c)
 {
-	(void)c;
 	raise(SIGKILL);
 }
 

@@ -73,14 +73,12 @@ static int cuda_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
 	CUdeviceptr p = 0;
 	CUresult result = cu.mem_alloc(&p, length);
 
-	(void)g;
 	*va = p;
 	return as_errno(result);
 }
 
 static int cuda_free(struct user_gpu *g, uint64_t va)
 {
-	(void)g;
 	return as_errno(cu.mem_free(va));
 }
 
@@ -89,26 +87,22 @@ static int cuda_host_alloc(struct user_gpu *g, uint64_t length, uint64_t *va)
 	void *p = NULL;
 	CUresult result = length > 16 << 20 ? CUDA_ERROR_OUT_OF_MEMORY : cu.host_alloc(&p, length, 0);
 
-	(void)g;
 	*va = (uintptr_t)p;
 	return as_errno(result);
 }
 
 static int cuda_host_free(struct user_gpu *g, uint64_t va)
 {
-	(void)g;
 	return as_errno(cu.host_free((void *)(uintptr_t)va));
 }
 
 static int cuda_copy(struct user_gpu *g, uint64_t dst, uint64_t src, uint64_t length, bool sync)
 {
-	(void)g;
 	return as_errno(sync ? cu.copy(dst, src, length) : cu.copy_async(dst, src, length, NULL));
 }
 
 static int cuda_sync(struct user_gpu *g)
 {
-	(void)g;
 	return as_errno(cu.sync());
 }
 
@@ -117,7 +111,6 @@ static int cuda_tokens(struct user_gpu *g, uint64_t va, uint64_t *p2p, uint32_t 
 	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens = { 0 };
 	CUresult result = cu.attribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, va);
 
-	(void)g;
 	*p2p = tokens.p2pToken;
 	*va_space = tokens.vaSpaceToken;
 	return as_errno(result);

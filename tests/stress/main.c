@@ -32,7 +32,6 @@ static struct {
 	uint64_t seed;
 	int rounds, first;
 	uint32_t fpga_percent;
-	bool verbose;
 	bool tegra;
 } options = { .rounds = 1000, .fpga_percent = 3 };
 
@@ -125,7 +124,7 @@ static void reap(int round)
 
 /* ---- modules ---- */
 
-/* Takes away what nobody uses, from the last one on, and loads it again. */
+/* Takes away the modules that are not in use, from the last one on, and loads it again. */
 static void churn_modules(int round)
 {
 	char text[128];
@@ -190,8 +189,8 @@ static void refuse_unload(int round)
 }
 
 /*
- * Nobody uses them only when the last reference is gone, which is not at once:
- * peerdma_nvidia keeps one until the process is gone whose pin somebody else
+ * They are not in use only when the last reference is gone, which is not at once:
+ * peerdma_nvidia keeps one until the process is gone whose pin another process
  * gave back, and looks once a second.
  */
 static void unload_all(int round)
@@ -205,7 +204,7 @@ static void unload_all(int round)
 		err = module_unload(i);
 		if (!err)
 			continue;
-		snprintf(text, sizeof(text), "rmmod %s with nobody using it: %s", module_names[i],
+		snprintf(text, sizeof(text), "rmmod %s, which is not in use: %s", module_names[i],
 			 strerror(err));
 		failed(round, text);
 	}
@@ -285,7 +284,7 @@ static void say_what_was_done(void)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--tegra] [--verbose]\n"
+	fprintf(out, "usage: stress [--seed N] [--rounds N] [--first N] [--fpga PERCENT] [--revoke PINS] [--tegra]\n"
 		"Runs random rounds in a virtual machine with softgpu, as root, with the modules in $MODDIR.\n");
 }
 
@@ -298,7 +297,6 @@ static void parse(int argc, char **argv)
 		{ "fpga", required_argument, NULL, 'p' },
 		{ "revoke", required_argument, NULL, 'r' },
 		{ "tegra", no_argument, NULL, 't' },
-		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
@@ -323,9 +321,6 @@ static void parse(int argc, char **argv)
 			break;
 		case 't':
 			options.tegra = true;
-			break;
-		case 'v':
-			options.verbose = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -373,7 +368,7 @@ int main(int argc, char **argv)
 	end = options.first + options.rounds;
 	for (round = options.first; round < end; round++) {
 		run_round(round);
-		if (options.verbose || round % 100 == 99)
+		if (round % 100 == 99)
 			printf("round %d done, %lld s\n", round, (long long)(time(NULL) - began));
 	}
 	unload_all(round - 1);

@@ -64,7 +64,6 @@ static void drop_view(struct held *h)
 
 void child_forget(struct child *c, struct held *h)
 {
-	(void)c;
 	drop_view(h);
 	if (h->dmabuf >= 0)
 		close(h->dmabuf);
@@ -74,7 +73,7 @@ void child_forget(struct child *c, struct held *h)
 
 /* ---- pins ---- */
 
-/* Whose it became: where the CPU has the memory too, the host has it when nobody else knows it. */
+/* Whose it became: where the CPU has the memory too, the host has it when no provider knows it. */
 static bool is_device(struct child *c, uint32_t handle)
 {
 	struct peerdma_query_args q = { .handle = handle };
@@ -324,7 +323,7 @@ void child_touch(struct child *c, struct held *h)
 	if (sig)
 		child_fail("a live view raises signal %d", sig);
 	if (h->area->known && value != h->area->tag)
-		child_fail("somebody else wrote to this memory: %#llx is now %#llx",
+		child_fail("another process wrote to this memory: %#llx is now %#llx",
 			   (unsigned long long)h->area->tag, (unsigned long long)value);
 	tag = rnd_next(&c->rnd);
 	sig = touch_write(h->view + h->offset / 8, tag);

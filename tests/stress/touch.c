@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "touch.h"
@@ -24,7 +25,7 @@ void touch_init(void)
 	sigaction(SIGSEGV, &act, NULL);
 }
 
-int touch_read(const volatile uint64_t *p, uint64_t *value)
+static int touch(volatile uint64_t *p, uint64_t *value, bool write)
 {
 	sigjmp_buf here;
 	int sig;
@@ -32,22 +33,21 @@ int touch_read(const volatile uint64_t *p, uint64_t *value)
 	sig = sigsetjmp(here, 0);
 	if (!sig) {
 		way_out = &here;
-		*value = *p;
+		if (write)
+			*p = *value;
+		else
+			*value = *p;
 	}
 	way_out = NULL;
 	return sig;
 }
 
+int touch_read(const volatile uint64_t *p, uint64_t *value)
+{
+	return touch((volatile uint64_t *)p, value, false);
+}
+
 int touch_write(volatile uint64_t *p, uint64_t value)
 {
-	sigjmp_buf here;
-	int sig;
-
-	sig = sigsetjmp(here, 0);
-	if (!sig) {
-		way_out = &here;
-		*p = value;
-	}
-	way_out = NULL;
-	return sig;
+	return touch(p, &value, true);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # For the scripts beside it: sourced, not run.  Each takes a checkout of
-# somebody else's driver, builds a copy of it below build/thirdparty against
+# another project's driver, builds a copy of it below build/thirdparty against
 # softgpu as if softgpu were NVIDIA's driver, and tries it.
 # shellcheck shell=sh disable=SC2034 # those who source it use its variables
 

@@ -16,25 +16,22 @@ static atomic_int called;
 
 static void CUDA_CB note(void *unused)
 {
-	(void)unused;
 	called++;
 }
 
 static void CUDA_CB note_status(CUstream s, CUresult status, void *seen)
 {
-	(void)s;
 	atomic_store((atomic_int *)seen, status);
 }
 
 /* In one context, with work before it and behind it. */
-static void fault(void **state)
+CASE(fault)
 {
 	static atomic_int seen;
 	unsigned int *value;
 	CUdeviceptr word;
 	void *nothing;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* NVIDIA's library touches the memory itself, and crashes */
 	nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,7 +61,7 @@ static void fault(void **state)
 }
 
 /* As an H200 with driver 580 answers; a real GPU's kernel has faulted there. */
-static void calls(void **state)
+CASE(calls)
 {
 	const CUmemAllocationProp prop = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
@@ -84,7 +81,6 @@ static void calls(void **state)
 	void *h;
 	int i;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();
 	/* what asks no GPU */
@@ -153,9 +149,4 @@ static void calls(void **state)
 	DEAD(cuMemAlloc(&p, 100));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(fault), cmocka_unit_test(calls) };
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -43,14 +43,10 @@ static CUstreamBatchMemOpParams operation, no_operation;
 
 static void CUDA_CB called(CUstream s, CUresult status, void *arg)
 {
-	(void)s;
-	(void)status;
-	(void)arg;
 }
 
 static void CUDA_CB function(void *arg)
 {
-	(void)arg;
 }
 
 #define CUDA_ERROR_SUCCESS CUDA_SUCCESS
@@ -588,7 +584,6 @@ static void compare(const char *when, const char *call, CUresult got, CUresult w
 
 static void before(void **state)
 {
-	(void)state;
 #define X(call) compare("before cuInit", #call, call, CUDA_ERROR_NOT_INITIALIZED);
 	IN_CONTEXT(X)
 #undef X
@@ -640,11 +635,10 @@ static int teardown(void **state)
 }
 
 /* With each it goes on as before. */
-static void arguments(void **state)
+CASE(arguments)
 {
 	size_t before_free, after_free, total;
 
-	(void)state;
 	/* The default pool's first question makes it. */
 	OK(cuDeviceGetDefaultMemPool(&other_pool, 0));
 	OK(cuMemGetInfo(&before_free, &total));
@@ -656,9 +650,8 @@ static void arguments(void **state)
 	assert_int_equal(before_free, after_free);
 }
 
-static void none(void **state)
+CASE(none)
 {
-	(void)state;
 	OK(cuCtxSetCurrent(NULL));
 #define X(call) compare("without a context", #call, call, CUDA_ERROR_INVALID_CONTEXT);
 	IN_CONTEXT(X)
@@ -669,11 +662,10 @@ static void none(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-static void dead(void **state)
+CASE(dead)
 {
 	CUcontext gone;
 
-	(void)state;
 	OK(cuCtxCreate(&gone, 0, 0));
 	OK(cuCtxPushCurrent(gone));
 	OK(cuCtxDestroy(gone));
@@ -689,7 +681,6 @@ static void dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest first[] = { cmocka_unit_test(before) };
-	const struct CMUnitTest tests[] = { cmocka_unit_test(arguments), cmocka_unit_test(none), cmocka_unit_test(dead) };
 	pid_t pid = fork();
 	int status = 0;
 
@@ -698,5 +689,5 @@ int main(void)
 		_exit(cuInit(0) == CUDA_ERROR_NO_DEVICE ? 77 : 0);
 	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
-	return cmocka_run_group_tests(first, NULL, NULL) || cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(first, NULL, NULL) || cases_run(setup, teardown);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * bar1.c - the aperture of a GPU inside this process, as the environment asks for
- * it: a part reserved, and space taken anew by every pin.  Nobody but the core
+ * it: a part reserved, and space taken anew by every pin.  Nothing but the core
  * pins there.
  */
 #include "inprocess.h"
@@ -14,7 +14,6 @@ static struct sg_pin pins[PINS];
 
 static void nothing(struct sg_pin *pin)
 {
-	(void)pin;
 }
 
 static const struct sg_pin_ops ops = { .callback = nothing, .unmap = nothing, .free = nothing };
@@ -30,14 +29,13 @@ static u64 used(void)
 }
 
 /* Of 4 MiB one is reserved: the same MiB fits three times. */
-static void taken_anew(void **state)
+CASE(taken_anew)
 {
 	struct sg_pin_who who = { .proc_key = softgpu_inprocess_key() };
 	struct sg *sg = softgpu_inprocess_core();
 	CUdeviceptr ptr;
 	int i;
 
-	(void)state;
 	OK(cuMemAlloc(&ptr, MIB));
 	assert_int_equal(used(), MIB);
 	for (i = 0; i < 3; i++) {
@@ -55,12 +53,10 @@ static void taken_anew(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(taken_anew) };
-
 	setenv("SOFTGPU_INPROCESS", "1", 1);
 	setenv("SOFTGPU_VRAM_MIB", "16", 1);
 	setenv("SOFTGPU_BAR1_MIB", "4", 1);
 	setenv("SOFTGPU_BAR1_RESERVED", "1024", 1);
 	setenv("SOFTGPU_BAR1_PER_PIN", "1", 1);
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

@@ -45,7 +45,7 @@ static void context_end(CUcontext ctx)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-static void neighbours(void **state)
+CASE(neighbours)
 {
 	static const size_t sizes[] = { 1, 1, 513, 64 << 10, 100000, 1 << 20 };
 	CUdeviceptr p[6], again, base;
@@ -53,7 +53,6 @@ static void neighbours(void **state)
 	unsigned long long id;
 	size_t before = free_now(), length;
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		OK(cuMemAlloc(&p[i], sizes[i]));
 		assert_true(same_block(p[i], p[0]) && p[i] % 512 == 0);
@@ -81,13 +80,12 @@ static void neighbours(void **state)
 	context_end(ctx);
 }
 
-static void large(void **state)
+CASE(large)
 {
 	CUcontext ctx = context_new();
 	size_t before = free_now();
 	CUdeviceptr p[4];
 
-	(void)state;
 	OK(cuMemAlloc(&p[0], BLOCK));
 	assert_true(p[0] % BLOCK == 0 && before - free_now() == BLOCK);
 	OK(cuMemAlloc(&p[1], BLOCK + 1));
@@ -102,12 +100,11 @@ static void large(void **state)
 	context_end(ctx);
 }
 
-static void contexts(void **state)
+CASE(contexts)
 {
 	CUcontext one = context_new(), other;
 	CUdeviceptr p, q;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 64));
 	other = context_new();
 	OK(cuMemAlloc(&q, 64));
@@ -148,12 +145,11 @@ static size_t fill_blocks(CUdeviceptr *p, size_t count)
 }
 
 /* Every place of a block is used, and used again after a free: no block is made while there are free places. */
-static void many(void **state)
+CASE(many)
 {
 	static CUdeviceptr p[BLOCKS * IN_BLOCK];
 	CUcontext ctx = context_new();
 
-	(void)state;
 	if (fill_blocks(p, BLOCKS * IN_BLOCK) != BLOCKS && on_softgpu())
 		fail_msg("blocks are not filled");
 	for (size_t step = 1; step < 100; step += 7) {
@@ -170,13 +166,12 @@ static void many(void **state)
 }
 
 /* Pages, and so what lies beside it, too; up to the block's end, whether anything is there or not. */
-static void dmabufs(void **state)
+CASE(dmabufs)
 {
 	CUdeviceptr p, q;
 	CUcontext ctx;
 	int supported, fd;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
 	if (!supported)
 		skip();
@@ -203,15 +198,6 @@ struct offer {
 
 static int to_importer[2], to_exporter[2];
 
-/* There is no test of cmocka's in a process of its own. */
-#define NEED(cond)								\
-	do {									\
-		if (!(cond)) {							\
-			fprintf(stderr, "line %d: %s\n", __LINE__, #cond);	\
-			_exit(1);						\
-		}								\
-	} while (0)
-
 static void meet(int out, int in)
 {
 	char c = 0;
@@ -227,7 +213,7 @@ static void begin(void)
 
 	if (cuInit(0))
 		_exit(77);
-	NEED(!cuDeviceGet(&device, 0) && !cuDevicePrimaryCtxRetain(&ctx, device) && !cuCtxSetCurrent(ctx));
+	HOLDS(!cuDeviceGet(&device, 0) && !cuDevicePrimaryCtxRetain(&ctx, device) && !cuCtxSetCurrent(ctx));
 }
 
 static int byte_at(CUdeviceptr p)
@@ -245,29 +231,29 @@ static void exporter(void)
 
 	begin();
 	for (int i = 0; i < 2; i++) {
-		NEED(!cuMemAlloc(&offer.at[i], sizes[i]));
-		NEED(!cuMemsetD8(offer.at[i], (unsigned char)(i + 1), sizes[i]));
+		HOLDS(!cuMemAlloc(&offer.at[i], sizes[i]));
+		HOLDS(!cuMemsetD8(offer.at[i], (unsigned char)(i + 1), sizes[i]));
 		if (cuIpcGetMemHandle(&offer.handle[i], offer.at[i]) == CUDA_ERROR_NOT_SUPPORTED)
 			_exit(77);
 	}
 	/* The block stays, whatever is freed in it. */
-	NEED(!cuMemAlloc(&stays, 512) && same_block(offer.at[0], stays));
-	NEED(same_block(offer.at[0], offer.at[1]));
-	NEED(!cuCtxSynchronize());
+	HOLDS(!cuMemAlloc(&stays, 512) && same_block(offer.at[0], stays));
+	HOLDS(same_block(offer.at[0], offer.at[1]));
+	HOLDS(!cuCtxSynchronize());
 	if (write(to_importer[1], &offer, sizeof(offer)) != sizeof(offer))
 		_exit(1);
 	meet(to_importer[1], to_exporter[0]);
 	/* Freed, and allocated anew: one of the same size, one of another. */
-	NEED(!cuMemFree(offer.at[0]));
-	NEED(!cuMemFree(offer.at[1]));
+	HOLDS(!cuMemFree(offer.at[0]));
+	HOLDS(!cuMemFree(offer.at[1]));
 	meet(to_importer[1], to_exporter[0]);
-	NEED(!cuMemAlloc(&fresh[0], sizes[0]));
-	NEED(!cuMemAlloc(&fresh[1], sizes[1] / 2));
-	NEED(fresh[0] == offer.at[0] && fresh[1] == offer.at[1]);
-	NEED(!cuMemsetD8(fresh[0], 99, sizes[0]));
-	NEED(!cuCtxSynchronize());
+	HOLDS(!cuMemAlloc(&fresh[0], sizes[0]));
+	HOLDS(!cuMemAlloc(&fresh[1], sizes[1] / 2));
+	HOLDS(fresh[0] == offer.at[0] && fresh[1] == offer.at[1]);
+	HOLDS(!cuMemsetD8(fresh[0], 99, sizes[0]));
+	HOLDS(!cuCtxSynchronize());
 	for (int i = 0; i < 2; i++) {
-		NEED(!cuIpcGetMemHandle(&offer.handle[i], fresh[i]));
+		HOLDS(!cuIpcGetMemHandle(&offer.handle[i], fresh[i]));
 		offer.at[i] = fresh[i];
 	}
 	if (write(to_importer[1], &offer, sizeof(offer)) != sizeof(offer))
@@ -286,15 +272,15 @@ static void importer(void)
 	begin();
 	if (read(to_importer[0], &offer, sizeof(offer)) != sizeof(offer))
 		_exit(77);
-	NEED(!cuIpcOpenMemHandle(&p[0], offer.handle[0], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	HOLDS(!cuIpcOpenMemHandle(&p[0], offer.handle[0], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	/* what is beside it is mapped, but CUDA knows nothing of it until it is opened */
-	NEED(byte_at(p[0] + (offer.at[1] - offer.at[0])) == -1);
-	NEED(!cuIpcOpenMemHandle(&p[1], offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	HOLDS(byte_at(p[0] + (offer.at[1] - offer.at[0])) == -1);
+	HOLDS(!cuIpcOpenMemHandle(&p[1], offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	/* the block is mapped once, so they lie as the exporter's do */
-	NEED(p[1] - p[0] == offer.at[1] - offer.at[0] && p[0] % BLOCK == offer.at[0] % BLOCK);
-	NEED(!cuMemGetAddressRange(&base, &length, p[1] + 7));
-	NEED(base == p[1] && length == 200000);
-	NEED(byte_at(p[0]) == 1 && byte_at(p[1]) == 2 && id_of(p[0]) != id_of(p[1]));
+	HOLDS(p[1] - p[0] == offer.at[1] - offer.at[0] && p[0] % BLOCK == offer.at[0] % BLOCK);
+	HOLDS(!cuMemGetAddressRange(&base, &length, p[1] + 7));
+	HOLDS(base == p[1] && length == 200000);
+	HOLDS(byte_at(p[0]) == 1 && byte_at(p[1]) == 2 && id_of(p[0]) != id_of(p[1]));
 	meet(to_exporter[1], to_importer[0]);
 
 	/* freed there: what is open stays */
@@ -302,16 +288,16 @@ static void importer(void)
 	if (read(to_importer[0], &offer, sizeof(offer)) != sizeof(offer))
 		_exit(1);
 	/* and is what was allocated since */
-	NEED(byte_at(p[0]) == 99);
-	NEED(!cuIpcOpenMemHandle(&again, offer.handle[0], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-	NEED(again == p[0]);
-	NEED(cuIpcOpenMemHandle(&again, offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_ERROR_ALREADY_MAPPED);
-	NEED(!cuIpcCloseMemHandle(p[1]));
-	NEED(!cuIpcOpenMemHandle(&again, offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-	NEED(again == p[1]);
-	NEED(!cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, again));
-	NEED(!cuMemsetD8(p[0], 98, 1));
-	NEED(!cuCtxSynchronize());
+	HOLDS(byte_at(p[0]) == 99);
+	HOLDS(!cuIpcOpenMemHandle(&again, offer.handle[0], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	HOLDS(again == p[0]);
+	HOLDS(cuIpcOpenMemHandle(&again, offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_ERROR_ALREADY_MAPPED);
+	HOLDS(!cuIpcCloseMemHandle(p[1]));
+	HOLDS(!cuIpcOpenMemHandle(&again, offer.handle[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	HOLDS(again == p[1]);
+	HOLDS(!cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, again));
+	HOLDS(!cuMemsetD8(p[0], 98, 1));
+	HOLDS(!cuCtxSynchronize());
 	meet(to_exporter[1], to_importer[0]);
 	_exit(0);
 }
@@ -351,16 +337,9 @@ static int between_processes(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours),
-		cmocka_unit_test(large),
-		cmocka_unit_test(contexts),
-		cmocka_unit_test(many),
-		cmocka_unit_test(dmabufs),
-	};
 	int shared = between_processes();
 
 	if (shared == 77)
 		printf("two processes: not here, a GPU inside a process cannot be shared\n");
-	return RUN(tests) || shared == 1;
+	return cases_run(gpu_setup, gpu_teardown) || shared == 1;
 }

@@ -6,10 +6,8 @@
  * The thread cancels itself before its calls, so that it would end at the first cancellation point.  Where a call has to
  * wait, it does so for a function of the stream that takes some time.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "nvml.h"
 #include "softgpu_inprocess.h"
@@ -23,7 +21,6 @@ static CUstream s;
 
 static void CUDA_CB takes_time(void *unused)
 {
-	(void)unused;
 	nanosleep(&(struct timespec) { .tv_nsec = 20000000 }, NULL);
 }
 
@@ -65,14 +62,12 @@ static void start(void)
 
 static void in_start(void *unused)
 {
-	(void)unused;
 	HOLDS(survives(start));
 	HOLDS(!cuInit(0));
 }
 
 static void starts(void **state)
 {
-	(void)state;
 	assert_int_equal(in_child(in_start, NULL), 0);
 }
 
@@ -114,12 +109,11 @@ static void wait_for_functions(void)
 	OK(cuCtxDestroy(ctx));
 }
 
-static void waits(void **state)
+CASE(waits)
 {
 	static void (*const all[])(void) = { wait_for_stream, wait_for_context, wait_for_event, wait_to_free };
 	size_t memory, total;
 
-	(void)state;
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuMemAlloc(&p, 100));
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -176,22 +170,20 @@ static void pci_device(void)
 	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
 }
 
-static void others(void **state)
+CASE(others)
 {
-	(void)state;
 	assert_true(survives(files_and_random_numbers));
 	assert_true(survives(pci_device));
 	OK(cuCtxSetCurrent(test_context()));
 }
 
 /* A free that revokes a pin, whose callback is made to be late. */
-static void revocations(void **state)
+CASE(revocations)
 {
 	struct softgpu_pin *pin;
 	atomic_int count = 0;
 	int err;
 
-	(void)state;
 	OK(cuMemAlloc(&p, MIB));
 	err = softgpu_inprocess_pin(p, MIB, 0, revoked, &count, &pin);
 	if (err == -ENODEV)
@@ -207,14 +199,11 @@ static void revocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest first[] = { cmocka_unit_test(starts) };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits), cmocka_unit_test(others), cmocka_unit_test(revocations),
-	};
 
 	int failed;
 
 	/* What waits for a lock of a thread that is gone does so for ever. */
 	alarm(30);
 	failed = cmocka_run_group_tests(first, NULL, NULL);
-	return RUN(tests) || failed;
+	return cases_run(gpu_setup, gpu_teardown) || failed;
 }

@@ -37,7 +37,7 @@ static CUresult in_the_other(void)
 	return result;
 }
 
-static void mode(void **state)
+CASE(mode)
 {
 	/* in process each has a GPU of its own, which is of no interest here */
 	bool shared = !getenv("SOFTGPU_INPROCESS");
@@ -45,7 +45,6 @@ static void mode(void **state)
 	CUdeviceptr p = 0;
 	int mode;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0));
 	print_message("compute mode %d\n", mode);
 	if (mode == CU_COMPUTEMODE_PROHIBITED) {
@@ -77,7 +76,6 @@ static void mode(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(mode) };
 	int ends[2];
 	pid_t pid;
 	CUresult result;
@@ -92,5 +90,5 @@ int main(void)
 	if (result == CUDA_ERROR_NO_DEVICE)
 		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
 	OK(result);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

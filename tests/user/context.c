@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-static void devices(void **state)
+CASE(devices)
 {
 	char name[100], bus_id[64];
 	CUuuid uuid, uuid2;
@@ -12,7 +12,6 @@ static void devices(void **state)
 	CUdevice dev;
 	int n, v;
 
-	(void)state;
 	OK(cuDeviceGetCount(&n));
 	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, -1));
 	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, n));
@@ -51,12 +50,11 @@ static void devices(void **state)
 	BAD(cuDeviceGetUuid(NULL, 0));
 }
 
-static void by_bus_id(void **state)
+CASE(by_bus_id)
 {
 	char bus_id[64];
 	CUdevice dev;
 
-	(void)state;
 	OK(cuDeviceGetPCIBusId(bus_id, sizeof(bus_id), 0));
 	OK(cuDeviceGetByPCIBusId(&dev, bus_id));
 	assert_int_equal(dev, 0);
@@ -69,7 +67,7 @@ static void by_bus_id(void **state)
 }
 
 /* The primary context: one handle, lives while it is retained. */
-static void primary(void **state)
+CASE(primary)
 {
 	unsigned long long id, id2;
 	unsigned int flags;
@@ -78,7 +76,6 @@ static void primary(void **state)
 	CUdevice dev;
 	int active;
 
-	(void)state;
 	/* the tests' own reference is in the way */
 	OK(cuCtxSetCurrent(NULL));
 	OK(cuDevicePrimaryCtxRelease(0));
@@ -111,7 +108,7 @@ static void primary(void **state)
 	FAILS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(ctx));
 	OK(cuMemAlloc(&p, 4096));
 
-	/* current, but gone: all is refused until somebody retains it again */
+	/* current, but gone: all is refused until it is retained again */
 	OK(cuDevicePrimaryCtxRelease(0));
 	OK(cuCtxGetCurrent(&again));
 	assert_ptr_equal(again, ctx);
@@ -143,7 +140,7 @@ static void primary(void **state)
 }
 
 /* A context takes its memory, streams and events with it. */
-static void destroy(void **state)
+CASE(destroy)
 {
 	CUcontext ctx, current;
 	unsigned int version;
@@ -152,7 +149,6 @@ static void destroy(void **state)
 	CUevent event;
 	void *host;
 
-	(void)state;
 	OK(cuCtxCreate(&ctx, CU_CTX_SCHED_SPIN, 0));
 	OK(cuCtxGetCurrent(&current));
 	assert_ptr_equal(current, ctx);
@@ -184,12 +180,11 @@ static void destroy(void **state)
 }
 
 /* What a real driver crashes on. */
-static void wild_handles(void **state)
+CASE(wild_handles)
 {
 	CUcontext wild[] = { (CUcontext)5, (CUcontext)0x1230, (CUcontext)0x1231, (CUcontext)-1L };
 	unsigned long long id;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();
 	for (int i = 0; i < 4; i++) {
@@ -203,11 +198,10 @@ static void wild_handles(void **state)
 	}
 }
 
-static void stack(void **state)
+CASE(stack)
 {
 	CUcontext a, b, out;
 
-	(void)state;
 	OK(cuCtxCreate(&a, 0, 0));
 	OK(cuCtxCreate(&b, 0, 0));
 	OK(cuCtxPopCurrent(&out));
@@ -232,12 +226,11 @@ static void stack(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-static void flags(void **state)
+CASE(flags)
 {
 	unsigned int f;
 	int least = 9, greatest = 9;
 
-	(void)state;
 	OK(cuCtxGetFlags(&f));
 	assert_int_equal(f, CU_CTX_MAP_HOST);
 	OK(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS));
@@ -300,12 +293,11 @@ static void *bare_thread(void *arg)
 	return NULL;
 }
 
-static void no_context(void **state)
+CASE(no_context)
 {
 	struct memory memory;
 	pthread_t t;
 
-	(void)state;
 	OK(cuMemAlloc(&memory.device[0], 4096));
 	OK(cuMemAlloc(&memory.device[1], 4096));
 	OK(cuMemAllocManaged(&memory.managed, 4096, CU_MEM_ATTACH_GLOBAL));
@@ -318,12 +310,11 @@ static void no_context(void **state)
 }
 
 /* Release 13's headers call it so.  What asks for something is refused. */
-static void newest_create(void **state)
+CASE(newest_create)
 {
 	CUctxCreateParams params = { 0 };
 	CUcontext ctx, current;
 
-	(void)state;
 	OK(cuCtxCreate_v4(&ctx, NULL, 0, 0));
 	OK(cuCtxDetach(ctx));
 	OK(cuCtxCreate_v4(&ctx, &params, CU_CTX_SCHED_SPIN, 0));
@@ -337,13 +328,12 @@ static void newest_create(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-/* No code can be loaded, and looking for its variables harms nobody. */
-static void no_modules(void **state)
+/* No code can be loaded, and looking for its variables does no harm. */
+CASE(no_modules)
 {
 	CUdeviceptr p;
 	size_t n;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* a real driver follows the pointer */
 	FAILS(CUDA_ERROR_INVALID_HANDLE, cuModuleGetGlobal(&p, &n, (CUmodule)&p, "x"));
@@ -351,20 +341,4 @@ static void no_modules(void **state)
 	BAD(cuModuleGetGlobal(&p, &n, NULL, NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices),
-		cmocka_unit_test(by_bus_id),
-		cmocka_unit_test(primary),
-		cmocka_unit_test(destroy),
-		cmocka_unit_test(wild_handles),
-		cmocka_unit_test(stack),
-		cmocka_unit_test(flags),
-		cmocka_unit_test(no_context),
-		cmocka_unit_test(newest_create),
-		cmocka_unit_test(no_modules),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

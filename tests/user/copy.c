@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* copy.c - copies and fills, of every kind of memory, against a plain memcpy. */
-
 #include "test.h"
 
 enum { N = 300000 };
@@ -272,9 +271,8 @@ static void one_fill_2d(void)
 	}
 }
 
-static void everything(void **state)
+CASE(everything)
 {
-	(void)state;
 	compare_all("at first");
 	for (int i = 0; i < 3000; i++) {
 		switch (rnd(4)) {
@@ -289,14 +287,13 @@ static void everything(void **state)
 	}
 }
 
-static void refused(void **state)
+CASE(refused)
 {
 	CUdeviceptr p, wild = 0xdead0000;
 	char buf[256] = { 0 };
 	CUcontext ctx = test_context();
 	void *h;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 100));
 	OK(cuMemHostAlloc(&h, 100, 0));
 	OK(cuMemcpyHtoD(p, buf, 0));
@@ -359,7 +356,7 @@ static void refused(void **state)
 }
 
 /* Copies go anywhere; a fill is made by the GPU of the stream, and reaches what that reaches. */
-static void others_memory(void **state)
+CASE(others_memory)
 {
 	CUcontext own = test_context(), other;
 	CUstream there;
@@ -367,7 +364,6 @@ static void others_memory(void **state)
 	unsigned int back = 0;
 	int n;
 
-	(void)state;
 	OK(cuDeviceGetCount(&n));
 	if (n < 2)
 		skip();
@@ -399,7 +395,7 @@ static void others_memory(void **state)
 }
 
 /* Many in one call, in the stream's order. */
-static void batch(void **state)
+CASE(batch)
 {
 	CUmemcpyAttributes attrs[2] = {
 		{ .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
@@ -410,7 +406,6 @@ static void batch(void **state)
 	CUdeviceptr p, dsts[3], srcs[3];
 	CUstream s;
 
-	(void)state;
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuMemAlloc(&p, 128));
 	srcs[0] = P(text);
@@ -446,14 +441,4 @@ static void batch(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything),
-		cmocka_unit_test(others_memory),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(batch),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+MAIN(setup, teardown)

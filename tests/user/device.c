@@ -80,7 +80,6 @@ static u64 phys(void *priv, u64 offset)
 
 static void hide(void *priv, const void *key, u64 va, u64 length)
 {
-	(void)priv;
 	if (key == &this_process)
 		map((void *)(uintptr_t)va, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
@@ -91,7 +90,6 @@ static int host_copy(void *cookie, void *local, u64 addr, u64 len, bool to_proce
 	ssize_t n = to_process ? process_vm_writev(getpid(), &mine, 1, &theirs, 1, 0) :
 		process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0);
 
-	(void)cookie;
 	return n == (ssize_t)len ? 0 : -EFAULT;
 }
 
@@ -262,7 +260,6 @@ int ioctl(int fd, unsigned long cmd, ...)
 
 static void seen(void *arg, u64 at, bool on_pci)
 {
-	(void)on_pci;
 	*(u64 *)arg = at;
 }
 

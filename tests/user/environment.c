@@ -115,10 +115,9 @@ static void number(void *arg)
 	MUST(!strcmp(said(), line));
 }
 
-/* Nothing is said if nobody listens. */
+/* Nothing is printed if stderr is closed. */
 static void silent(void *arg)
 {
-	(void)arg;
 	catch_stderr();
 	setenv("SOFTGPU_GPUS", "x", 1);
 	MUST(!cuInit(0) && !strcmp(said(), ""));
@@ -202,9 +201,8 @@ static void place(void *arg)
 	MUST(!p->inside || !strcmp(softgpu_inprocess_core()->gpus[0]->desc.name, "softgpu (in this process)"));
 }
 
-static void each_number(void **state)
+CASE(each_number)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (in_child(number, (void *)(uintptr_t)&numbers[i]))
 			fail_msg("%s=%s", names[numbers[i].what], numbers[i].text);
@@ -212,18 +210,16 @@ static void each_number(void **state)
 	assert_int_equal(in_child(silent, NULL), 0);
 }
 
-static void each_chaos(void **state)
+CASE(each_chaos)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(chaoses) / sizeof(chaoses[0]); i++) {
 		if (in_child(chaos, (void *)(uintptr_t)&chaoses[i]))
 			fail_msg("SOFTGPU_CHAOS=%s", chaoses[i].text);
 	}
 }
 
-static void each_place(void **state)
+CASE(each_place)
 {
-	(void)state;
 	if (!access("/dev/softgpu0", F_OK))
 		skip();
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -232,9 +228,4 @@ static void each_place(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_number), cmocka_unit_test(each_chaos), cmocka_unit_test(each_place) };
-
-	return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

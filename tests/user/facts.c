@@ -52,10 +52,6 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest first[] = { cmocka_unit_test(starts) };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cuda), cmocka_unit_test(nvml), cmocka_unit_test(hsa), cmocka_unit_test(hip),
-		cmocka_unit_test(attached), cmocka_unit_test(dmabufs), cmocka_unit_test(who_has_it), cmocka_unit_test(dead),
-	};
 
-	return cmocka_run_group_tests(first, NULL, NULL) || cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(first, NULL, NULL) || cases_run(setup, teardown);
 }

@@ -6,8 +6,6 @@
 #ifndef FACTS_H
 #define FACTS_H
 
-#include <errno.h>
-
 #include "device.h"
 #include "hsa_test.h"
 #include "nvml.h"
@@ -34,13 +32,5 @@ extern const size_t bus_id_count;
 /* ---- the tests ---- */
 
 void starts(void **state);
-void cuda(void **state);
-void nvml(void **state);
-void hsa(void **state);
-void hip(void **state);
-void attached(void **state);
-void dmabufs(void **state);
-void who_has_it(void **state);
-void dead(void **state);
 
 #endif

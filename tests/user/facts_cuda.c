@@ -58,7 +58,7 @@ static const unsigned char first_uuid[16] = {
 	0xa0, 0xb1, 0xc2, 0xd3, 0xe4, 0xf5, 0x06, 0x17, 0x28, 0x39, 0x4a, 0x5b, 0x6c, 0x7d, 0x8e, 1,
 };
 
-void cuda(void **state)
+CASE(cuda)
 {
 	int n, major, minor, reads_zero = 0;
 	char text[100];
@@ -68,7 +68,6 @@ void cuda(void **state)
 	CUuuid uuid;
 	CUdeviceptr p;
 
-	(void)state;
 	for (int a = 1; a < CU_DEVICE_ATTRIBUTE_MAX; a++) {
 		int wanted = 0, got = 77;
 
@@ -142,9 +141,8 @@ void cuda(void **state)
 }
 
 /* The process's work has faulted: nothing works any more. */
-void dead(void **state)
+CASE(dead)
 {
-	(void)state;
 	device_fail(SOFTGPU_CTX_SYNC, 1, EIO);
 	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());

@@ -4,7 +4,7 @@
 
 #define HIP(call)		assert_int_equal(call, hipSuccess)
 
-void hip(void **state)
+CASE(hip)
 {
 	hipPointerAttribute_t a;
 	hsa_amd_pointer_info_t info;
@@ -14,7 +14,6 @@ void hip(void **state)
 	char *p, *q;
 	void *v;
 
-	(void)state;
 	HIP(hipGetDeviceCount(&n));
 	assert_int_equal(n, 2);
 	for (int i = 0; i < 2; i++) {
@@ -125,7 +124,7 @@ void hip(void **state)
 	HIP(hipMemset(p + 9, 0x44, 1));
 	assert_true(p[9] == 0x44 && p[10] == 0);
 	HIP(hipFree(p));
-	/* Nobody's memory is filled, too. */
+	/* Memory of no allocation is filled, too. */
 	HIP(hipMemset(back, 0x21, 11));
 	assert_true(back[0] == 0x21 && back[10] == 0x21);
 	HIP(hipMemset(NULL, 1, 0));

@@ -2,7 +2,7 @@
 /* facts_hsa.c - what HSA says of agents and pools. */
 #include "facts.h"
 
-void hsa(void **state)
+CASE(hsa)
 {
 	hsa_amd_memory_pool_link_info_t link;
 	const hsa_agent_t *agents[] = { &cpu, &gpu };
@@ -14,7 +14,6 @@ void hsa(void **state)
 	size_t size;
 	bool yes;
 
-	(void)state;
 	assert_int_equal(gpus, 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		memset(text, 'x', sizeof(text));

@@ -3,7 +3,7 @@
 #include "facts.h"
 
 /* Memory of other processes: of the driver's handle each part counts, and what is attached is not the owner's to free. */
-void attached(void **state)
+CASE(attached)
 {
 	struct handle {
 		uint32_t kind, where;
@@ -22,7 +22,6 @@ void attached(void **state)
 	int fd;
 	uint64_t offset;
 
-	(void)state;
 	FINE(hsa_amd_memory_pool_allocate(gpu_pool, 10000, 0, &mine));
 	/* What a call has done with it, devices see. */
 	OK(cuPointerGetAttribute(&sync, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (uintptr_t)mine + 9999));
@@ -110,13 +109,12 @@ void attached(void **state)
 }
 
 /* All that is the GPU's, from the first byte to the last of its page. */
-void dmabufs(void **state)
+CASE(dmabufs)
 {
 	char *p, *host;
 	uint64_t offset = 7;
 	int fd;
 
-	(void)state;
 	FINE(hsa_amd_memory_pool_allocate(gpu_pool, 10000, 0, (void **)&p));
 	FINE(hsa_amd_memory_pool_allocate(cpu_pool, 10000, 0, (void **)&host));
 	FINE(hsa_amd_portable_export_dmabuf(p, 12288, &fd, &offset));
@@ -145,7 +143,7 @@ void dmabufs(void **state)
 }
 
 /* Who has memory mapped that is the CPU's own, or locked. */
-void who_has_it(void **state)
+CASE(who_has_it)
 {
 	const hsa_agent_t both[] = { gpu, { gpu.handle + 1 } };
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
@@ -155,7 +153,6 @@ void who_has_it(void **state)
 	void *at;
 	char *p;
 
-	(void)state;
 	/* No list: all GPUs. The CPU alone: nothing to do. */
 	FINE(hsa_amd_memory_lock(bytes[1], 4096, NULL, 0, &at));
 	FINE(hsa_amd_pointer_info(bytes[1], &info, malloc, &n, &agents));

@@ -5,7 +5,7 @@
 #define N(call)			assert_int_equal(call, NVML_SUCCESS)
 #define NIS(status, call)	assert_int_equal(call, NVML_ERROR_##status)
 
-void nvml(void **state)
+CASE(nvml)
 {
 	nvmlMemory_v2_t memory_2 = { .version = nvmlMemory_v2, .reserved = 7 };
 	struct {
@@ -26,7 +26,6 @@ void nvml(void **state)
 	char text[100];
 	int version;
 
-	(void)state;
 	N(nvmlInit());
 	N(nvmlDeviceGetCount(&number));
 	assert_int_equal(number, 2);

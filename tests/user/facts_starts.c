@@ -7,7 +7,6 @@ static void none(void *unused)
 	unsigned int n = 7;
 	int count = 7;
 
-	(void)unused;
 	device_open_error = ENOENT;
 	HOLDS(cuInit(0) == CUDA_ERROR_NO_DEVICE);
 	HOLDS(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED);
@@ -36,7 +35,6 @@ static void refused(void *unused)
 	nvmlDevice_t device;
 	nvmlMemory_t m;
 
-	(void)unused;
 	for (size_t i = 0; i < error_count; i++) {
 		bool none = errors[i].error == ENOENT || errors[i].error == ENODEV;
 
@@ -74,7 +72,6 @@ static void windows(void *unused)
 	CUdeviceptr p;
 	int on = 7;
 
-	(void)unused;
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, EINVAL);
 	HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && *calls == 1);
 	HOLDS(hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT && *calls == 2);
@@ -136,7 +133,6 @@ static void modes(void *arg)
 
 void starts(void **state)
 {
-	(void)state;
 	assert_int_equal(in_child(none, NULL), 0);
 	assert_int_equal(in_child(refused, NULL), 0);
 	assert_int_equal(in_child(windows, NULL), 0);

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* faults.c - softgpu_inprocess.h's: a pin revoked by its address, and knobs set while it runs. */
-#include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "softgpu_inprocess.h"
@@ -40,7 +36,7 @@ static void on_revoke(void *arg)
 }
 
 /* Exactly the pins over the address, their views too; the memory stays and can be pinned again. */
-static void by_address(void **state)
+CASE(by_address)
 {
 	struct softgpu_pin *front, *back, *kept;
 	char text[16];
@@ -48,7 +44,6 @@ static void by_address(void **state)
 	void *view, *other;
 	CUdeviceptr p;
 
-	(void)state;
 	OK(cuMemAlloc(&p, SIZE));
 	OK(cuMemcpyHtoD(p, "still here", 11));
 	assert_int_equal(softgpu_inprocess_revoke(p), 0);
@@ -83,12 +78,11 @@ static void by_address(void **state)
 	OK(cuMemFree(p));
 }
 
-static void knobs(void **state)
+CASE(knobs)
 {
 	struct softgpu_pin *pin;
 	CUdeviceptr p;
 
-	(void)state;
 	OK(cuMemAlloc(&p, SIZE));
 	assert_int_equal(softgpu_inprocess_chaos("fail_pin=2"), 0);
 	assert_int_equal(softgpu_inprocess_chaos("fail_alloc=100000,no_such=1"), -EINVAL);
@@ -113,7 +107,6 @@ static CUstream stream;
 
 static void CUDA_CB nothing(void *unused)
 {
-	(void)unused;
 }
 
 /* With no lock held: it may call CUDA, also on what is being freed. */
@@ -133,14 +126,13 @@ static void calls_cuda(void *seen)
 }
 
 /* A pin of a pool's memory ends in the thread that frees it, or that waits for the stream that does. */
-static void freed_on_a_stream(void **state)
+CASE(freed_on_a_stream)
 {
 	struct softgpu_pin *pin;
 	unsigned int *value;
 	CUdeviceptr p, word;
 	int seen;
 
-	(void)state;
 	OK(cuMemAllocHost((void **)&value, 4096));
 	OK(cuMemHostGetDevicePointer(&word, value, 0));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -167,14 +159,8 @@ static void freed_on_a_stream(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_address),
-		cmocka_unit_test(knobs),
-		cmocka_unit_test(freed_on_a_stream),
-	};
-
 	/* Before there is a GPU. */
 	if (softgpu_inprocess_revoke(0) != -ENODEV || softgpu_inprocess_chaos("") != -ENODEV)
 		return 1;
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

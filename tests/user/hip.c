@@ -4,8 +4,6 @@
  * library says of a pointer, and its end.  It needs /dev/softgpu0.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "hip/hip_runtime.h"
@@ -43,11 +41,10 @@ static char *hip_alloc(size_t size)
 	return p;
 }
 
-static void cpu_view(void **state)
+CASE(cpu_view)
 {
 	char *p = hip_alloc(MIB + 100), back[256];
 
-	(void)state;
 	for (size_t i = 0; i < MIB + 100; i += 1000)
 		p[i] = (char)(i / 1000);
 	assert_int_equal(hipMemcpy(back, p + 5000, 1, hipMemcpyDeviceToHost), hipSuccess);
@@ -67,13 +64,12 @@ static void cpu_view(void **state)
 }
 
 /* What was there is not there for the next one, whose it may be. */
-static void zeroed(void **state)
+CASE(zeroed)
 {
 	char *p = hip_alloc(64 * KIB);
 	CUdeviceptr cuda;
 	unsigned int word = 1;
 
-	(void)state;
 	memset(p, 0x77, 64 * KIB);
 	assert_int_equal(hipFree(p), hipSuccess);
 	OK(cuMemAlloc(&cuda, 64 * KIB));
@@ -84,7 +80,7 @@ static void zeroed(void **state)
 	OK(cuMemFree(cuda));
 }
 
-static void what_is_it(void **state)
+CASE(what_is_it)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
 	char *p = hip_alloc(10000);
@@ -92,7 +88,6 @@ static void what_is_it(void **state)
 	CUdeviceptr cuda;
 	int local;
 
-	(void)state;
 	OK(cuMemAlloc(&cuda, MIB));
 	assert_int_equal(hsa_amd_pointer_info(p + 9999, &info, NULL, NULL, NULL), HSA_STATUS_SUCCESS);
 	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_HSA);
@@ -124,24 +119,22 @@ static void child(void *arg)
 	_exit(0);
 }
 
-static void forked(void **state)
+CASE(forked)
 {
 	char *p = hip_alloc(64 * KIB);
 
-	(void)state;
 	p[0] = 7;
 	assert_int_equal(in_child(child, p), 0);
 	assert_int_equal(p[0], 7);
 	assert_int_equal(hipFree(p), hipSuccess);
 }
 
-static void dmabuf(void **state)
+CASE(dmabuf)
 {
 	char *p = hip_alloc(MIB);
 	uint64_t offset = 0;
 	int fd = -1, local;
 
-	(void)state;
 	assert_int_equal(hsa_amd_portable_export_dmabuf(p + 8192, 4096, &fd, &offset), HSA_STATUS_SUCCESS);
 	assert_int_equal(offset, 8192);
 	assert_int_equal(lseek(fd, 0, SEEK_END), MIB);
@@ -166,13 +159,12 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void threads(void **state)
+CASE(threads)
 {
 	pthread_t id[3];
 	void *failed;
 	int n[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&id[i], NULL, churn, &n[i]), 0);
 	for (int i = 0; i < 3; i++) {
@@ -185,7 +177,6 @@ static void threads(void **state)
 
 static hsa_status_t count_pool(hsa_amd_memory_pool_t pool, void *data)
 {
-	(void)pool;
 	++*(int *)data;
 	return HSA_STATUS_SUCCESS;
 }
@@ -211,7 +202,6 @@ static void small_bar(void **state)
 	size_t total = 0;
 	void *p;
 
-	(void)state;
 	assert_int_equal(dup2(file, 2), 2);
 	setenv("SOFTGPU_LOG", "1", 1);
 	status = hsa_init();
@@ -241,14 +231,10 @@ static void small_bar(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest small[] = { cmocka_unit_test(small_bar) };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_view), cmocka_unit_test(zeroed), cmocka_unit_test(what_is_it),
-		cmocka_unit_test(forked), cmocka_unit_test(dmabuf), cmocka_unit_test(threads),
-	};
 
 	if (access("/dev/softgpu0", F_OK))
 		skip_program("HIP needs /dev/softgpu0");
 	if (argc > 1 && !strcmp(argv[1], "--small-bar"))
 		return RUN(small);
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

@@ -29,7 +29,6 @@ static void call(void)
 
 static void *first_call(void *unused)
 {
-	(void)unused;
 	call();
 	return NULL;
 }

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "inprocess.h"
 #include "sg.h"
@@ -25,13 +24,11 @@ static void CUDA_CB note(void *data)
 
 static void CUDA_CB note_call(void *unused)
 {
-	(void)unused;
 	atomic_fetch_add(&calls, 1);
 }
 
 static void CUDA_CB wait_for_go(void *data)
 {
-	(void)data;
 	while (!atomic_load(&may_go))
 		sleep_ms(1);
 	atomic_fetch_add(&calls, 1);
@@ -44,12 +41,11 @@ static void CUDA_CB on_status(CUstream stream, CUresult status, void *data)
 }
 
 /* In order, each after the work before it and before the work behind it. */
-static void in_order(void **state)
+CASE(in_order)
 {
 	CUdeviceptr p;
 	CUstream s;
 
-	(void)state;
 	atomic_store(&calls, 0);
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuMemAlloc(&p, MIB));
@@ -71,13 +67,12 @@ static void in_order(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-static void holds_up(void **state)
+CASE(holds_up)
 {
 	unsigned char seen = 0;
 	CUstream s, other;
 	CUdeviceptr p;
 
-	(void)state;
 	atomic_store(&calls, 0);
 	atomic_store(&may_go, false);
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -103,12 +98,11 @@ static void holds_up(void **state)
 }
 
 /* What is still to be called is called before the context ends. */
-static void context_ends(void **state)
+CASE(context_ends)
 {
 	CUcontext ctx;
 	CUstream s;
 
-	(void)state;
 	atomic_store(&calls, 0);
 	OK(cuCtxCreate(&ctx, 0, 0));
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -127,7 +121,7 @@ static void *free_host(void *p)
 }
 
 /* cuMemFreeHost() waits for the work of all contexts, also if there are many and one of them is destroyed meanwhile. */
-static void many_contexts(void **state)
+CASE(many_contexts)
 {
 	CUcontext ctx[70];
 	pthread_t thread;
@@ -136,7 +130,6 @@ static void many_contexts(void **state)
 	CUstream s;
 	void *p;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* a context takes hundreds of MiB there */
 	atomic_store(&calls, 0);
@@ -201,12 +194,11 @@ static struct left what_is_left(void)
 }
 
 /* Of functions that waited together nothing stays when they have run. */
-static void nothing_stays(void **state)
+CASE(nothing_stays)
 {
 	struct left before, after;
 	CUstream s;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* no limit is known there */
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -229,14 +221,13 @@ static void nothing_stays(void **state)
 }
 
 /* A function needs neither a stream of its own nor memory. */
-static void no_room(void **state)
+CASE(no_room)
 {
 	static CUdeviceptr taken[4096];
 	static CUstream streams[4096];
 	CUcontext ctx;
 	int n = 0, m = 0;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();
 	atomic_store(&calls, 0);
@@ -268,14 +259,13 @@ static void CUDA_CB set_value(void *value)
 }
 
 /* A function whose stream has not come to it holds up no other stream's, of its context or of another. */
-static void streams_apart(void **state)
+CASE(streams_apart)
 {
 	CUcontext ctx;
 	atomic_uint *value;
 	CUstream s, t, u;
 	CUdeviceptr at;
 
-	(void)state;
 	atomic_store(&calls, 0);
 	OK(cuMemAllocHost((void **)&value, 4096));
 	atomic_init(value, 0);
@@ -315,11 +305,10 @@ static void CUDA_CB look_around(void *data)
 }
 
 /* One thread calls the functions of all a context's streams. */
-static void one_at_a_time(void **state)
+CASE(one_at_a_time)
 {
 	CUstream s[4];
 
-	(void)state;
 	atomic_store(&most_inside, 0);
 	for (int i = 0; i < 4; i++) {
 		OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
@@ -410,12 +399,11 @@ static void CUDA_CB calls_cuda(void *data)
 }
 
 /* As an H200 with driver 580 answers. */
-static void what_it_may_call(void **state)
+CASE(what_it_may_call)
 {
 	struct things t = { .ctx = test_context() };
 	CUstream s;
 
-	(void)state;
 	atomic_store(&calls, 0);
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&t.stream, CU_STREAM_NON_BLOCKING));
@@ -439,7 +427,6 @@ static atomic_int *shared_calls;
 
 static void CUDA_CB count(void *unused)
 {
-	(void)unused;
 	atomic_fetch_add(shared_calls, 1);
 }
 
@@ -454,12 +441,11 @@ static void CUDA_CB forks(void *status)
 }
 
 /* A function forks, and its child returns: the other functions are the parent's. */
-static void child_returns(void **state)
+CASE(child_returns)
 {
 	int status = -1;
 	CUstream s;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* nothing is promised there */
 	shared_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -481,7 +467,6 @@ static atomic_bool no_more;
 
 static void *launches(void *unused)
 {
-	(void)unused;
 	while (!atomic_load(&no_more)) {
 		if (!cuLaunchHostFunc(atomic_load(&target), note_call, NULL))
 			atomic_fetch_add(&launched, 1);
@@ -490,13 +475,12 @@ static void *launches(void *unused)
 }
 
 /* Contexts end while others launch functions in them: what was accepted is called. */
-static void context_ends_meanwhile(void **state)
+CASE(context_ends_meanwhile)
 {
 	pthread_t threads[2];
 	CUcontext ctx;
 	CUstream s;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* a handle of a stream that is gone crashes there */
 	atomic_store(&calls, 0);
@@ -520,11 +504,10 @@ static void context_ends_meanwhile(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-static void wrong(void **state)
+CASE(wrong)
 {
 	CUstream s;
 
-	(void)state;
 	OK(cuStreamCreate(&s, 0));
 	BAD(cuStreamAddCallback(s, NULL, NULL, 0));
 	BAD(cuStreamAddCallback(s, on_status, &s, 1));
@@ -534,22 +517,4 @@ static void wrong(void **state)
 		FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchHostFunc(s, note, NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_order),
-		cmocka_unit_test(holds_up),
-		cmocka_unit_test(context_ends),
-		cmocka_unit_test(many_contexts),
-		cmocka_unit_test(nothing_stays),
-		cmocka_unit_test(no_room),
-		cmocka_unit_test(streams_apart),
-		cmocka_unit_test(one_at_a_time),
-		cmocka_unit_test(what_it_may_call),
-		cmocka_unit_test(child_returns),
-		cmocka_unit_test(context_ends_meanwhile),
-		cmocka_unit_test(wrong),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -3,8 +3,6 @@
  * host_pointers.c - host memory and its device pointers: those of the host, or others, as
  * the GPU's attribute says.  Runs with both.
  */
-#include <signal.h>
-
 #include "test.h"
 
 #define SIZE	(200 * KIB)
@@ -75,13 +73,12 @@ static void use(char *p)
 	assert_int_equal(in_child(read_byte, (void *)device), -SIGSEGV);
 }
 
-static void allocated(void **state)
+CASE(allocated)
 {
 	static const unsigned int flags[] = {
 		0, CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		unsigned int got = 0;
 		CUdeviceptr device;
@@ -99,23 +96,14 @@ static void allocated(void **state)
 	}
 }
 
-static void registered(void **state)
+CASE(registered)
 {
 	static char own[SIZE + 100];
 
-	(void)state;
 	OK(cuMemHostRegister(own + 100, SIZE, 0));
 	use(own + 100);
 	OK(cuMemHostUnregister(own + 100));
 	BAD(cuMemHostGetDevicePointer(&(CUdeviceptr){ 0 }, own + 100, 0));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allocated),
-		cmocka_unit_test(registered),
-	};
-
-	return cmocka_run_group_tests(tests, setup, gpu_teardown);
-}
+MAIN(setup, gpu_teardown)

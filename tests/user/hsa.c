@@ -12,7 +12,6 @@ static void uninitialized(void **state)
 	uint64_t value, there[2] = { 0 };
 	void *p;
 
-	(void)state;
 	IS(NOT_INITIALIZED, hsa_shut_down());
 	IS(NOT_INITIALIZED, hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &value));
 	IS(NOT_INITIALIZED, hsa_iterate_agents(see_agent, NULL));

@@ -16,7 +16,6 @@ hsa_status_t see_agent(hsa_agent_t agent, void *data)
 {
 	hsa_device_type_t type;
 
-	(void)data;
 	if (hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type))
 		return HSA_STATUS_ERROR;
 	if (type == HSA_DEVICE_TYPE_CPU) {
@@ -31,14 +30,12 @@ hsa_status_t see_agent(hsa_agent_t agent, void *data)
 
 int up(void **state)
 {
-	(void)state;
 	gpus = 0;
 	return hsa_init() || hsa_iterate_agents(see_agent, NULL);
 }
 
 int down(void **state)
 {
-	(void)state;
 	return hsa_shut_down();
 }
 

@@ -13,7 +13,6 @@ void copies(void **state)
 	char *from = memory(true, 70000), *to = memory(false, 70000), local[300];
 	hsa_agent_t owner = gpus ? gpu : cpu;
 
-	(void)state;
 	for (int i = 0; i < 70000; i++)
 		from[i] = (char)(i * 7);
 	FINE(hsa_amd_memory_async_copy(to, cpu, from, owner, 70000, 0, NULL, done));
@@ -78,7 +77,6 @@ void copy_of_what_went(void **state)
 	char *from = memory(true, 4096), local[16];
 	hsa_agent_t owner = gpus ? gpu : cpu;
 
-	(void)state;
 	FINE(hsa_amd_memory_async_copy(local, cpu, from, owner, 16, 1, &go, done));
 	FINE(hsa_amd_memory_pool_free(from));
 	hsa_signal_store_screlease(go, 0);
@@ -109,14 +107,13 @@ void copy_of_what_was_replaced(void **state)
 {
 	const size_t size = 65536;
 
-	(void)state;
 	for (int side = 0; side < 2; side++) {
 		hsa_signal_t done = signal_of(9), go = signal_of(1);
 		char *kept = calloc(1, size), *freed = memory(true, size), *there;
 
 		FINE(hsa_amd_memory_async_copy(side ? kept : freed, cpu, side ? freed : kept, cpu, size, 1, &go, done));
 		FINE(hsa_amd_memory_pool_free(freed));
-		/* The driver gives the address out again; without it the kernel may, to anybody. */
+		/* The driver gives the address out again; without it the kernel may, to any caller. */
 		there = replace(freed, !gpus, size);
 		hsa_signal_store_screlease(go, 0);
 		assert_int_equal(hsa_signal_wait_scacquire(done, HSA_SIGNAL_CONDITION_LT, 9, UINT64_MAX, BLOCKED), -1);
@@ -139,7 +136,6 @@ void copy_over_an_allocation(void **state)
 	hsa_signal_t done = signal_of(9), go = signal_of(1);
 	int n = 0;
 
-	(void)state;
 	FINE(hsa_amd_memory_async_copy(own, cpu, &byte, cpu, 1, 1, &go, done));
 	munmap(own, 65536);
 	/* The driver's are elsewhere; else it is the kernel that says where. */
@@ -170,7 +166,6 @@ void copy_of_nothing(void **state)
 		{ gone, there, 16 }, { there, gone, 16 }, { there + 4090, constant, 16 }, { constant, there, 16 }, { gone + 1, gone, 8 },
 	};
 
-	(void)state;
 	munmap(gone, 4096);
 	mprotect(constant, 4096, PROT_READ);
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
@@ -199,7 +194,6 @@ void chain(void **state)
 	hsa_signal_t steps[101], done;
 	char bytes[101] = { 1 };
 
-	(void)state;
 	for (int i = 0; i <= 100; i++)
 		steps[i] = signal_of(1);
 	for (int i = 99; i >= 0; i--)
@@ -235,7 +229,6 @@ void many_copies(void **state)
 	char from[200] = { 1 }, to[200];
 	int before = threads();
 
-	(void)state;
 	for (int i = 0; i < 200; i++)
 		FINE(hsa_amd_memory_async_copy(&to[i], cpu, &from[i], cpu, 1, 1, &go, done));
 	assert_true(threads() >= before + 100);
@@ -256,7 +249,6 @@ void shut_down_with_copies(void **state)
 	hsa_signal_t never, done;
 	hsa_amd_ipc_signal_t handle;
 
-	(void)state;
 	FINE(hsa_amd_signal_create(1, 0, NULL, HSA_AMD_SIGNAL_IPC, &never));
 	done = signal_of(1);
 	FINE(hsa_amd_ipc_signal_create(never, &handle));

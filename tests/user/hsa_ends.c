@@ -5,7 +5,6 @@
  * The runtime makes some calls of the C library while it uses them. Here they come through this program, which lets the
  * other thread in at that point. So no test depends on which thread is faster.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +14,8 @@
 
 #include "../ipc/syscalls.h"
 #include "hsa_test.h"
+
+FIXTURE(up, down)
 
 #define TOO_LONG_S 25
 
@@ -145,9 +146,8 @@ static void (*const changes[])(hsa_signal_t s) = {
 	store_relaxed, store_screlease, store_release, HSA_SIGNAL_ORDERS(OF_ORDER)
 };
 
-static void destroyed_by_the_waiter(void **state)
+CASE(destroyed_by_the_waiter)
 {
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(changes) / sizeof(changes[0]); i++) {
 		hsa_signal_t s = signal_1(i % 2);
 
@@ -163,11 +163,10 @@ static void destroyed_by_the_waiter(void **state)
 }
 
 /* One that changes nothing leaves nothing behind, either. */
-static void no_change(void **state)
+CASE(no_change)
 {
 	hsa_signal_t s;
 
-	(void)state;
 	for (int ipc = 0; ipc < 2; ipc++) {
 		s = signal_1(ipc);
 		assert_int_equal(hsa_signal_cas_relaxed(s, 5, 6), 1);
@@ -184,7 +183,6 @@ static hsa_status_t destroyed;
 /* As another thread does that waited for the same value, and was faster. */
 static long destroyed_asleep(long *a)
 {
-	(void)a;
 	hsa_signal_silent_store_relaxed(awaited, 0);
 	destroyed = hsa_signal_destroy(awaited);
 	gone_inside = gone;
@@ -192,9 +190,8 @@ static long destroyed_asleep(long *a)
 	return -1;
 }
 
-static void destroyed_under_a_waiter(void **state)
+CASE(destroyed_under_a_waiter)
 {
-	(void)state;
 	for (int ipc = 0; ipc < 2; ipc++) {
 		awaited = signal_1(ipc);
 		on_sleep = destroyed_asleep;
@@ -297,22 +294,20 @@ static void free_in_copy(hsa_status_t (*call)(void *p), char *p, int side, bool 
 	FINE(hsa_signal_destroy(done));
 }
 
-static void freed_while_copied(void **state)
+CASE(freed_while_copied)
 {
-	(void)state;
 	for (int side = TO; side <= WITHIN; side++) {
 		for (int later = 0; later < 2; later++)
 			free_in_copy(hsa_amd_memory_pool_free, memory(false, 4096), side, later);
 	}
 }
 
-static void detached_while_copied(void **state)
+CASE(detached_while_copied)
 {
 	struct child c = child_start("exporter");
 	struct message m;
 	void *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	for (int side = TO; side <= WITHIN; side++) {
 		FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, &p));
@@ -324,15 +319,13 @@ static void detached_while_copied(void **state)
 /* Another call made the copy wait; then all of HSA ends. */
 static hsa_status_t ends(void *p)
 {
-	(void)p;
 	return hsa_shut_down();
 }
 
-static void shut_down_while_copied(void **state)
+CASE(shut_down_while_copied)
 {
 	char *p = memory(false, 4096), byte = 1;
 
-	(void)state;
 	freer_start(ends, p);
 	on_copy = freed_in_copy;
 	FINE(hsa_memory_copy(p, &byte, 1));
@@ -348,18 +341,16 @@ static char *filled;
 /* In the middle of a fill, which makes no call: at a page that it may not write. */
 static void freed_in_fill(int sig)
 {
-	(void)sig;
 	freed_in_copy();
 	if (freer.early)
 		_exit(91);
 	mprotect(filled, 4096, PROT_READ | PROT_WRITE);
 }
 
-static void freed_while_filled(void **state)
+CASE(freed_while_filled)
 {
 	struct sigaction action = { .sa_handler = freed_in_fill }, before;
 
-	(void)state;
 	filled = memory(false, 4096);
 	freer_start(hsa_amd_memory_pool_free, filled);
 	sigaction(SIGSEGV, &action, &before);
@@ -371,17 +362,11 @@ static void freed_while_filled(void **state)
 
 int main(int argc, char **argv)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, up, down)
-	const struct CMUnitTest tests[] = {
-		T(destroyed_by_the_waiter), T(no_change), T(destroyed_under_a_waiter), T(freed_while_copied),
-		T(detached_while_copied), T(shut_down_while_copied), T(freed_while_filled),
-	};
-
 	if (argc > 2 && !strcmp(argv[1], "--role"))
 		return role(argv[2]);
 	sem_init(&asleep, 0, 0);
 	sem_init(&freer.go, 0, 0);
 	/* One that waits for what never comes. */
 	alarm(TOO_LONG_S);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

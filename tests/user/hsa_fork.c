@@ -29,7 +29,6 @@ void forked(void **state)
 	hsa_signal_t s;
 	int status, count;
 
-	(void)state;
 	atomic_store(&enough, false);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&users[i], NULL, use, NULL), 0);
@@ -103,7 +102,6 @@ void forked_early(void **state)
 {
 	int status;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		pid_t pid = fork();
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_ipc.c - memory and signals of other processes, under both sets of names. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,7 +13,6 @@ void signals_elsewhere(void **state)
 	struct child c = child_start("signal");
 	hsa_signal_t s, same, plain = signal_of(0);
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_create(plain, &m.signal));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_create(s, NULL));
@@ -46,7 +44,6 @@ void killed_waiter(void **state)
 	struct child c = child_start("waits");
 	hsa_signal_t s;
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	FINE(hsa_amd_ipc_signal_create(s, &m.signal));
 	tell(c.fd, &m, sizeof(m));
@@ -91,13 +88,12 @@ static void share(bool of_gpu)
 
 void memory_elsewhere(void **state)
 {
-	(void)state;
 	share(false);
 	if (gpus)
 		share(true);
 }
 
-/* What a process had is there for as long as somebody has it open, and opens no more. */
+/* What a process had is there for as long as a process has it open, and opens no more. */
 void dead_exporter(void **state)
 {
 	struct child c = child_start("exporter");
@@ -106,7 +102,6 @@ void dead_exporter(void **state)
 	void *nothing_there;
 	char *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_signal_attach(&m.signal, &s));
 	FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
@@ -132,7 +127,6 @@ void detached_before_a_copy(void **state)
 	char bytes[100] = { 0 }, *p, *there;
 	struct message m;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
 	FINE(hsa_amd_memory_async_copy(p, cpu, bytes, cpu, sizeof(bytes), 1, &go, done));
@@ -168,7 +162,6 @@ void wrong_handles(void **state)
 	int fds[2];
 	void *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	for (int bit = 0; bit < 256; bit++) {
 		wrong = m.memory;
@@ -180,7 +173,7 @@ void wrong_handles(void **state)
 	}
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_signal_attach(&m.memory, &s));
 	IS(INVALID_ARGUMENT, hsa_amd_ipc_memory_attach(&m.signal, m.length, 0, NULL, &p));
-	/* A pipe, which would block whoever opens it. */
+	/* A pipe, which would block a process that opens it. */
 	assert_int_equal(pipe(fds), 0);
 	wrong = m.signal;
 	wrong.handle[1] = (uint32_t)getpid();
@@ -204,7 +197,6 @@ void no_descriptors(void **state)
 	char *own = memory(true, 5000);
 	void *p;
 
-	(void)state;
 	hear(c.fd, &m, sizeof(m));
 	FINE(hsa_amd_ipc_get_memory_handle(own, &name));
 	lowest = open("/dev/null", O_RDONLY);
@@ -251,7 +243,6 @@ void first_names(void **state)
 	size_t size = 0;
 	char *p = memory(true, m.length);
 
-	(void)state;
 	memset(p, 1, m.length);
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	FINE(hsa_amd_ipc_get_memory_handle(p, &m.short_memory));
@@ -301,7 +292,6 @@ void killed_importers(void **state)
 	struct message m = { .length = MIB };
 	char *p = memory(true, m.length);
 
-	(void)state;
 	FINE(hsa_amd_ipc_memory_create(p, m.length, &m.memory));
 	for (int i = 0; i < 5; i++) {
 		struct child c = child_start("copies");

@@ -8,7 +8,7 @@ void pools(void **state)
 {
 	hsa_amd_memory_pool_link_info_t link = { .link_type = HSA_AMD_LINK_INFO_TYPE_XGMI, .min_latency = 7 };
 	const hsa_amd_memory_pool_t none = { .handle = 9 };
-	const hsa_agent_t nobody = { .handle = 9 };
+	const hsa_agent_t no_agent = { .handle = 9 };
 	hsa_amd_memory_pool_location_t location;
 	hsa_amd_memory_pool_access_t access;
 	uint32_t flags, hops = 9;
@@ -17,7 +17,6 @@ void pools(void **state)
 	bool all;
 	void *p;
 
-	(void)state;
 	FINE(hsa_amd_memory_pool_get_info(cpu_pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags));
 	assert_int_equal(flags, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED);
 	FINE(hsa_amd_memory_pool_get_info(cpu_pool, HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL, &all));
@@ -44,7 +43,7 @@ void pools(void **state)
 	FINE(hsa_amd_agent_memory_pool_get_info(cpu, cpu_pool, HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, &link));
 	assert_int_equal(link.min_latency, 0);
 	assert_int_equal(link.link_type, 0);
-	IS(INVALID_AGENT, hsa_amd_agent_memory_pool_get_info(nobody, cpu_pool, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access));
+	IS(INVALID_AGENT, hsa_amd_agent_memory_pool_get_info(no_agent, cpu_pool, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access));
 	NO_POOL(hsa_amd_agent_memory_pool_get_info(cpu, none, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access));
 	IS(INVALID_ARGUMENT, hsa_amd_agent_memory_pool_get_info(cpu, cpu_pool, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, NULL));
 	IS(INVALID_ARGUMENT, hsa_amd_agent_memory_pool_get_info(cpu, cpu_pool, (hsa_amd_agent_memory_pool_info_t)3, &access));
@@ -65,7 +64,6 @@ void pools(void **state)
 	assert_true(text[0]);
 }
 
-
 static void *counted(size_t size)
 {
 	return malloc(size);
@@ -73,7 +71,6 @@ static void *counted(size_t size)
 
 static void *nothing(size_t size)
 {
-	(void)size;
 	return NULL;
 }
 
@@ -89,7 +86,6 @@ void pointer_info(void **state)
 	char *p = memory(true, 10000), *host = memory(false, 100);
 	int local;
 
-	(void)state;
 	info = info_of(p + 9999);
 	assert_int_equal(info.type, HSA_EXT_POINTER_TYPE_HSA);
 	assert_int_equal(info.size, sizeof(info));
@@ -127,7 +123,7 @@ void pointer_info(void **state)
 		}
 	}
 
-	/* The list: only with all three; who has it mapped, and nobody else. */
+	/* The list: only with all three; the agents that have it mapped, and no others. */
 	info.size = sizeof(info);
 	FINE(hsa_amd_pointer_info(p, &info, counted, NULL, NULL));
 	FINE(hsa_amd_pointer_info(p, &info, counted, &n, NULL));
@@ -183,7 +179,6 @@ void locked(void **state)
 	hsa_amd_pointer_info_t info;
 	void *at = &at;
 
-	(void)state;
 	memset(p, 0, 16384);
 	FINE(hsa_amd_memory_lock(p + 100, 5000, NULL, 0, &at));
 	assert_non_null(at);
@@ -234,8 +229,7 @@ void locked(void **state)
 	free(p);
 }
 
-
-/* The CPU's pool is the driver's, so it is shown to nobody's children; HIP's managed memory is of it. */
+/* The CPU's pool is the driver's, so no process's children see it; HIP's managed memory is of it. */
 void managed(void **state)
 {
 	hipPointerAttribute_t attributes;
@@ -245,7 +239,6 @@ void managed(void **state)
 	void *pitched;
 	size_t pitch;
 
-	(void)state;
 	if (!gpus)
 		skip();
 	assert_int_equal(hipMallocManaged((void **)&p, 5000, hipMemAttachGlobal), hipSuccess);

@@ -38,7 +38,7 @@ static void role_waits(int fd)
 static void role_memory(int fd)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
-	const hsa_agent_t nobody = { .handle = 1 };
+	const hsa_agent_t no_agent = { .handle = 1 };
 	unsigned char byte = 0;
 	struct message m;
 	char *p, *again;
@@ -47,7 +47,7 @@ static void role_memory(int fd)
 	hear(fd, &m, sizeof(m));
 	HOLDS(hsa_amd_ipc_memory_attach(&m.memory, m.length + 1, 0, NULL, &none) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
 	HOLDS(hsa_amd_ipc_memory_attach(&m.memory, m.length - 1, 0, NULL, &none) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
-	HOLDS(hsa_amd_ipc_memory_attach(&m.memory, m.length, 1, &nobody, &none) == HSA_STATUS_ERROR_INVALID_AGENT);
+	HOLDS(hsa_amd_ipc_memory_attach(&m.memory, m.length, 1, &no_agent, &none) == HSA_STATUS_ERROR_INVALID_AGENT);
 	HOLDS(hsa_amd_ipc_memory_attach(&m.memory, m.length, 1, NULL, &none) == HSA_STATUS_ERROR_INVALID_ARGUMENT);
 	HOLDS(!hsa_amd_ipc_memory_attach(&m.memory, m.length, 0, NULL, (void **)&p));
 	HOLDS(!hsa_amd_ipc_memory_attach(&m.memory, m.length, 1, &cpu, (void **)&again) && again == p);
@@ -107,7 +107,7 @@ static void role_first_names(int fd)
 	p[1] = 3;
 	hsa_signal_add_scacq_screl(s, 1);
 	HOLDS(!hsa_signal_destroy(s));
-	/* Not the one for the other, nor somebody else's to close, nor a bit wrong. */
+	/* Not the one for the other, nor another process's to close, nor a bit wrong. */
 	HOLDS(hsa_amd_ipc_open_memory_handle((hsa_amd_ipc_memory_handle_t){ m.short_signal.handle }, &none) ==
 	      HSA_STATUS_ERROR_INVALID_ARGUMENT);
 	HOLDS(hsa_amd_ipc_close_memory_handle(m.short_memory) == HSA_STATUS_ERROR_INVALID_ARGUMENT);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_signal.c - signals within a process. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -12,7 +11,6 @@ void signal_life(void **state)
 	const hsa_agent_t two[] = { cpu, cpu }, none = { .handle = 77 };
 	hsa_signal_t s = signal_of(-5);
 
-	(void)state;
 	assert_int_equal(hsa_signal_load_scacquire(s), -5);
 	FINE(hsa_signal_destroy(s));
 	IS(INVALID_SIGNAL, hsa_signal_destroy(s));
@@ -37,7 +35,6 @@ void descriptor_zero(void **state)
 	hsa_signal_t s = { 0 };
 	hsa_status_t status;
 
-	(void)state;
 	close(0);
 	errno = EIO;	/* of an earlier call */
 	status = hsa_amd_signal_create(8, 0, NULL, HSA_AMD_SIGNAL_IPC, &s);
@@ -72,7 +69,6 @@ void values(void **state)
 {
 	hsa_signal_t kinds[2] = { signal_of(0) };
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &kinds[1]));
 	for (int i = 0; i < 2; i++) {
 		hsa_signal_t s = kinds[i];
@@ -95,7 +91,6 @@ void conditions(void **state)
 	hsa_signal_t s = signal_of(-3);
 	uint64_t before, frequency, stamps[2];
 
-	(void)state;
 	/* What holds is seen at once, whatever the timeout. */
 	assert_int_equal(hsa_signal_wait_scacquire(s, HSA_SIGNAL_CONDITION_EQ, -3, 0, BLOCKED), -3);
 	assert_int_equal(hsa_signal_wait_relaxed(s, HSA_SIGNAL_CONDITION_NE, 3, UINT64_MAX, BLOCKED), -3);
@@ -141,7 +136,6 @@ void wakes(void **state)
 	hsa_signal_t kinds[2] = { signal_of(0) };
 	pthread_t id;
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &kinds[1]));
 	for (int k = 0; k < 2; k++) {
 		struct pingpong p = { .s = kinds[k], .rounds = 3000 };
@@ -166,14 +160,13 @@ static void *wait_for_7(void *s)
 	return (void *)(intptr_t)hsa_signal_wait_scacquire(*(hsa_signal_t *)s, HSA_SIGNAL_CONDITION_EQ, 7, UINT64_MAX, BLOCKED);
 }
 
-/* A process may be killed after it has changed the value and before it wakes waiters.  A silent store does the same: it wakes nobody. */
+/* A process may be killed after it has changed the value and before it wakes waiters.  A silent store does the same: it wakes no waiter. */
 void not_woken(void **state)
 {
 	hsa_signal_t s;
 	pthread_t id;
 	void *seen;
 
-	(void)state;
 	FINE(hsa_amd_signal_create(0, 0, NULL, HSA_AMD_SIGNAL_IPC, &s));
 	assert_int_equal(pthread_create(&id, NULL, wait_for_7, &s), 0);
 	usleep(100000);

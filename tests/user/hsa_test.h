@@ -9,9 +9,6 @@
 #ifndef HSA_TEST_H
 #define HSA_TEST_H
 
-#include <signal.h>
-#include <time.h>
-
 #include "hip/hip_runtime.h"
 #include "hsa/hsa_amd_ipc.h"
 #include "test.h"

@@ -6,13 +6,12 @@
 #include "test.h"
 
 /* Nothing but these works without cuInit. */
-static void before_init(void **state)
+CASE(before_init)
 {
 	CUdeviceptr p;
 	CUcontext ctx;
 	int n = 0;
 
-	(void)state;
 	OK(cuDriverGetVersion(&n));
 	assert_true(n >= 12060);
 	BAD(cuDriverGetVersion(NULL));
@@ -25,11 +24,10 @@ static void before_init(void **state)
 	BAD(cuInit(1));
 }
 
-static void error_names(void **state)
+CASE(error_names)
 {
 	const char *text = "x";
 
-	(void)state;
 	OK(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
 	assert_string_equal(text, "CUDA_ERROR_ILLEGAL_ADDRESS");
 	OK(cuGetErrorString(CUDA_ERROR_INVALID_VALUE, &text));
@@ -61,12 +59,11 @@ static const struct {
 	{ "cuCtxSetFlags", 12010 }, { "cuMemGetHandleForAddressRange", 12000 },
 };
 
-static void names(void **state)
+CASE(names)
 {
 	CUdriverProcAddressQueryResult status;
 	void *fn;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		fn = NULL;
 		OK(cuGetProcAddress(wanted[i].name, &fn, wanted[i].version, 0, &status));
@@ -96,14 +93,13 @@ static void names(void **state)
 }
 
 /* Clients find the older function by its plain name, and call it with the newer one's arguments. */
-static void plain_get_proc_address(void **state)
+CASE(plain_get_proc_address)
 {
 	typedef CUresult (*get_fn)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 	CUdriverProcAddressQueryResult status = 77;
 	get_fn get = (get_fn)dlsym(RTLD_DEFAULT, "cuGetProcAddress");
 	void *fn = NULL;
 
-	(void)state;
 	assert_non_null(get);
 	OK(get("cuMemAlloc", &fn, 3020, CU_GET_PROC_ADDRESS_DEFAULT, &status));
 	assert_ptr_equal(fn, dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
@@ -118,23 +114,20 @@ static void child_starts(void *arg)
 	CUdeviceptr p;
 	CUcontext ctx;
 
-	(void)arg;
 	_exit(cuInit(0) || cuCtxCreate(&ctx, 0, 0) || cuMemAlloc(&p, 4096) || cuMemFree(p) ||
 	      cuCtxDestroy(ctx));
 }
 
 /* A child of a process that has not started CUDA starts it for itself. */
-static void fork_before_init(void **state)
+CASE(fork_before_init)
 {
-	(void)state;
 	assert_int_equal(in_child(child_starts, NULL), 0);
 }
 
-static void init(void **state)
+CASE(init)
 {
 	int n;
 
-	(void)state;
 	OK(cuInit(0));
 	OK(cuInit(0));
 	BAD(cuInit(2));
@@ -180,7 +173,6 @@ static void child_is_refused(void *arg)
 #ifndef __SANITIZE_THREAD__
 static void *in_thread(void *arg)
 {
-	(void)arg;
 	return NULL;
 }
 
@@ -189,14 +181,13 @@ static void child_with_thread(void *arg)
 {
 	pthread_t t;
 
-	(void)arg;
 	if (pthread_create(&t, NULL, in_thread, NULL) || pthread_join(t, NULL))
 		_exit(1);
 	exit(0);
 }
 #endif
 
-static void fork_after_init(void **state)
+CASE(fork_after_init)
 {
 #ifdef __SANITIZE_ADDRESS__
 	/* The child may meet the sanitizer's allocator locked by a thread that it does not have. */
@@ -205,7 +196,6 @@ static void fork_after_init(void **state)
 	struct parent parent;
 	unsigned int value = 0x12345678, back = 0;
 
-	(void)state;
 	OK(cuDevicePrimaryCtxRetain(&parent.ctx, 0));
 	OK(cuCtxPushCurrent(parent.ctx));
 	OK(cuMemAlloc(&parent.device, sizeof(value)));
@@ -231,16 +221,6 @@ static void fork_after_init(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(before_init),
-		cmocka_unit_test(error_names),
-		cmocka_unit_test(names),
-		cmocka_unit_test(plain_get_proc_address),
-		cmocka_unit_test(fork_before_init),
-		cmocka_unit_test(init),
-		cmocka_unit_test(fork_after_init),
-	};
-
 	/* in a child, so that this process meets the tests uninitialised */
 	pid_t pid = fork();
 	int status = 0;
@@ -249,5 +229,5 @@ int main(void)
 		_exit(cuInit(0) == CUDA_ERROR_NO_DEVICE ? 77 : 0);
 	if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

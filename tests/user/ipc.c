@@ -3,7 +3,6 @@
  * ipc.c - memory of another process.  A peer, forked before CUDA starts here,
  * does what it is told with a GPU of its own.
  */
-#include <signal.h>
 #include <sys/socket.h>
 
 #include "test.h"
@@ -159,13 +158,12 @@ static void need_peer(void)
 
 /* ---- the tests ---- */
 
-static void in_this_process_alone(void **state)
+CASE(in_this_process_alone)
 {
 	CUipcMemHandle h;
 	CUdeviceptr p;
 	int v;
 
-	(void)state;
 	if (is_supported())
 		skip();
 	OK(cuMemAlloc(&p, MIB));
@@ -176,14 +174,13 @@ static void in_this_process_alone(void **state)
 }
 
 /* No event here is for other processes; a program that looks for the calls finds them, and an error. */
-static void events(void **state)
+CASE(events)
 {
 	cudaIpcEventHandle_t runtime_handle = { { 0 } };
 	CUipcEventHandle h = { { 0 } };
 	CUevent e, none = NULL;
 	cudaEvent_t other = NULL;
 
-	(void)state;
 	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
 	BAD(cuIpcGetEventHandle(NULL, e));
 	BAD(cuIpcOpenEventHandle(NULL, h));
@@ -200,7 +197,7 @@ static void events(void **state)
 	OK(cuEventDestroy(e));
 }
 
-static void handles(void **state)
+CASE(handles)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
@@ -212,7 +209,6 @@ static void handles(void **state)
 	void *host;
 	int v;
 
-	(void)state;
 	if (!is_supported())
 		skip();
 	OK(cuMemAlloc(&p, 4 * MIB));
@@ -290,13 +286,12 @@ static void attributes(CUdeviceptr p, CUdeviceptr interior, size_t size)
 	assert_true(base == p && length == size);
 }
 
-static void opened(void **state)
+CASE(opened)
 {
 	CUipcMemHandle h, junk;
 	CUdeviceptr theirs, p, again, q = 0;
 	CUcontext ctx;
 
-	(void)state;
 	need_peer();
 	theirs = peer_alloc(4 * MIB, 0xa0);
 	peer_fill(theirs + 65536, 512, 0xa1);
@@ -346,11 +341,10 @@ static void opened(void **state)
 	peer_free(theirs);
 }
 
-static void small_ones(void **state)
+CASE(small_ones)
 {
 	CUdeviceptr t1, t2, p1, p2;
 
-	(void)state;
 	need_peer();
 	t1 = peer_alloc(512, 1);
 	t2 = peer_alloc(512, 2);
@@ -366,12 +360,11 @@ static void small_ones(void **state)
 	peer_free(t2);
 }
 
-static void freed_by_its_owner(void **state)
+CASE(freed_by_its_owner)
 {
 	CUdeviceptr theirs, next, p, q;
 	CUipcMemHandle h;
 
-	(void)state;
 	need_peer();
 	theirs = peer_alloc(4 * MIB, 0xa0);
 	h = peer_handle(theirs);
@@ -389,14 +382,13 @@ static void freed_by_its_owner(void **state)
 }
 
 /* The other way round, and by the runtime's names. */
-static void runtime(void **state)
+CASE(runtime)
 {
 	struct message m = { .op = OPEN };
 	cudaIpcMemHandle_t h;
 	CUdeviceptr theirs;
 	void *p;
 
-	(void)state;
 	need_peer();
 	assert_int_equal(cudaMalloc(&p, MIB), cudaSuccess);
 	assert_int_equal(cudaMemset(p, 0x11, MIB), cudaSuccess);
@@ -422,13 +414,12 @@ static void runtime(void **state)
 }
 
 /* The last: the peer is killed while its memory is open here. */
-static void killed(void **state)
+CASE(killed)
 {
 	CUdeviceptr theirs, p, q;
 	CUipcMemHandle h;
 	int status;
 
-	(void)state;
 	need_peer();
 	theirs = peer_alloc(4 * MIB, 0x77);
 	h = peer_handle(theirs);
@@ -444,17 +435,6 @@ static void killed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_this_process_alone),
-		cmocka_unit_test(events),
-		cmocka_unit_test(handles),
-		cmocka_unit_test(opened),
-		cmocka_unit_test(small_ones),
-		cmocka_unit_test(freed_by_its_owner),
-		cmocka_unit_test(runtime),
-		cmocka_unit_test(killed),
-	};
-
 	start_peer();
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

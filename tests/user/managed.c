@@ -13,11 +13,10 @@ static int ask(CUmem_range_attribute attribute, CUdeviceptr p, size_t n)
 	return v;
 }
 
-static void nothing_said(void **state)
+CASE(nothing_said)
 {
 	CUdeviceptr p;
 
-	(void)state;
 	OK(cuMemAllocManaged(&p, 4 * PAGE, CU_MEM_ATTACH_GLOBAL));
 	assert_int_equal(ask(A(READ_MOSTLY), p, PAGE), 0);
 	assert_int_equal(ask(A(PREFERRED_LOCATION), p, 4 * PAGE), CU_DEVICE_INVALID);
@@ -28,7 +27,7 @@ static void nothing_said(void **state)
 	BAD(cuMemAdvise(p, PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
 }
 
-static void said(void **state)
+CASE(said)
 {
 	CUmem_range_attribute both[] = { A(READ_MOSTLY), A(PREFERRED_LOCATION) };
 	int by[3] = { 7, 7, 7 }, mostly = 7, where = 7;
@@ -36,7 +35,6 @@ static void said(void **state)
 	void *values[] = { &mostly, &where };
 	CUdeviceptr p;
 
-	(void)state;
 	OK(cuMemAllocManaged(&p, 4 * PAGE, CU_MEM_ATTACH_GLOBAL));
 	OK(cuMemAdvise(p, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
 	assert_int_equal(ask(A(READ_MOSTLY), p, 2 * PAGE), 1);
@@ -74,13 +72,12 @@ static void said(void **state)
 	OK(cuMemFree(p));
 }
 
-static void wrong(void **state)
+CASE(wrong)
 {
 	CUdeviceptr p, device;
 	char host[64];
 	int v[2];
 
-	(void)state;
 	OK(cuMemAllocManaged(&p, PAGE, CU_MEM_ATTACH_GLOBAL));
 	OK(cuMemAlloc(&device, PAGE));
 	BAD(cuMemRangeGetAttribute(v, sizeof(int), A(READ_MOSTLY), device, 16));
@@ -121,12 +118,11 @@ static bool is_mapped_from(CUdeviceptr p, const char *path)
 }
 
 /* A program that begins to watch allocations later finds those before by NVIDIA's device; without a driver it cannot. */
-static void is_found_in_the_maps(void **state)
+CASE(is_found_in_the_maps)
 {
 	CUdeviceptr p;
 	void *host;
 
-	(void)state;
 	if (getenv("SOFTGPU_INPROCESS"))
 		skip();
 	OK(cuMemAllocManaged(&p, 2 * PAGE, CU_MEM_ATTACH_GLOBAL));
@@ -138,14 +134,4 @@ static void is_found_in_the_maps(void **state)
 	OK(cuMemFree(p));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_said),
-		cmocka_unit_test(said),
-		cmocka_unit_test(wrong),
-		cmocka_unit_test(is_found_in_the_maps),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - device memory, host memory, managed memory. */
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "test.h"
 
-static void device(void **state)
+CASE(device)
 {
 	CUdeviceptr p, q, base;
 	size_t size, free, total;
 
-	(void)state;
 	OK(cuMemGetInfo(&free, &total));
 	assert_true(free <= total && total >= 16 * MIB);
 	OK(cuMemGetInfo(NULL, &total));
@@ -39,13 +37,12 @@ static void device(void **state)
 }
 
 /* All of it, and all of it again. */
-static void exhaust(void **state)
+CASE(exhaust)
 {
 	CUdeviceptr p[4096];
 	size_t before, after, total;
 	int n[2];
 
-	(void)state;
 	if (!on_softgpu())
 		skip();
 	OK(cuMemGetInfo(&before, &total));
@@ -67,12 +64,11 @@ static void exhaust(void **state)
 	assert_int_equal(after, before);
 }
 
-static void pitch(void **state)
+CASE(pitch)
 {
 	CUdeviceptr p;
 	size_t n;
 
-	(void)state;
 	OK(cuMemAllocPitch(&p, &n, 100, 10, 4));
 	assert_int_equal(n, 512);
 	OK(cuMemFree(p));
@@ -85,14 +81,13 @@ static void pitch(void **state)
 	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocPitch(&p, &n, (size_t)1 << 50, 1, 4));
 }
 
-static void host(void **state)
+CASE(host)
 {
 	CUdeviceptr p, base, device;
 	unsigned int flags;
 	size_t size;
 	char *h;
 
-	(void)state;
 	h = (char *)1;
 	OK(cuMemHostAlloc((void **)&h, 0, 0));
 	BAD(cuMemHostAlloc((void **)&h, 4096, 0x80));
@@ -125,13 +120,12 @@ static void host(void **state)
 	OK(cuMemFreeHost(NULL));
 }
 
-static void managed(void **state)
+CASE(managed)
 {
 	CUdeviceptr m, d, q;
 	unsigned int flags;
 	size_t size;
 
-	(void)state;
 	BAD(cuMemAllocManaged(&m, 100, 0));
 	BAD(cuMemAllocManaged(&m, 100, 8));
 	BAD(cuMemAllocManaged(&m, 0, CU_MEM_ATTACH_GLOBAL));
@@ -156,7 +150,7 @@ static void managed(void **state)
 	OK(cuMemFree(d));
 }
 
-static void registered(void **state)
+CASE(registered)
 {
 	CUdeviceptr p, base, d;
 	unsigned int flags;
@@ -164,7 +158,6 @@ static void registered(void **state)
 	char *r;
 	void *h;
 
-	(void)state;
 	r = mmap(NULL, 64 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(r, MAP_FAILED);
 	OK(cuMemAlloc(&d, 100));
@@ -200,12 +193,11 @@ static void registered(void **state)
 }
 
 /* Freed host memory gives its addresses back, and they can be had again. */
-static void host_addresses_return(void **state)
+CASE(host_addresses_return)
 {
 	CUdeviceptr m, first_m = 0;
 	void *h, *first_h = NULL;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();
 	for (int i = 0; i < 300; i++) {
@@ -242,12 +234,11 @@ static void write_to(void *arg)
 }
 
 /* The CPU cannot load from device memory, nor from the window's free addresses. */
-static void device_faults(void **state)
+CASE(device_faults)
 {
 	CUdeviceptr d, m, r;
 	void *h;
 
-	(void)state;
 	OK(cuMemAlloc(&d, 4096));
 	OK(cuMemAddressReserve(&r, 2 * MIB, 0, 0, 0));
 	OK(cuMemHostAlloc(&h, 4096, 0));
@@ -276,7 +267,6 @@ static sigjmp_buf fault;
 
 static void on_fault(int sig)
 {
-	(void)sig;
 	siglongjmp(fault, 1);
 }
 
@@ -296,12 +286,11 @@ static bool faults(uint64_t address)
 	return faulted;
 }
 
-static void device_faults_here(void **state)
+CASE(device_faults_here)
 {
 	CUdeviceptr d;
 	void *h;
 
-	(void)state;
 	OK(cuMemAlloc(&d, 4096));
 	OK(cuMemHostAlloc(&h, 4096, 0));
 	assert_true(faults(d));
@@ -312,11 +301,10 @@ static void device_faults_here(void **state)
 	assert_true(faults(d));
 }
 
-static void window(void **state)
+CASE(window)
 {
 	CUdeviceptr d;
 
-	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip();	/* their shadow memory is there */
 #endif
@@ -327,20 +315,4 @@ static void window(void **state)
 	OK(cuMemFree(d));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device),
-		cmocka_unit_test(exhaust),
-		cmocka_unit_test(pitch),
-		cmocka_unit_test(host),
-		cmocka_unit_test(managed),
-		cmocka_unit_test(registered),
-		cmocka_unit_test(host_addresses_return),
-		cmocka_unit_test(device_faults),
-		cmocka_unit_test(device_faults_here),
-		cmocka_unit_test(window),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

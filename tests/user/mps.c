@@ -4,9 +4,7 @@
  * before CUDA starts here, and do what they are told, a byte each; this process
  * is no client.
  */
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "test.h"
 
@@ -90,13 +88,12 @@ static struct answer tell(int i, char what)
 	return a;
 }
 
-static void clients(void **state)
+CASE(clients)
 {
 	struct answer a, b, mine = { 0 };
 	CUcontext ctx;
 	int exclusive;
 
-	(void)state;
 	OK(cuInit(0));
 	OK(cuDeviceGetAttribute(&exclusive, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0));
 	exclusive = exclusive == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
@@ -133,9 +130,8 @@ static void clients(void **state)
 		OK(cuCtxDestroy(ctx));
 }
 
-static void ends(void **state)
+CASE(ends)
 {
-	(void)state;
 	for (int i = 0; i < CLIENTS; i++) {
 		close(lines[i]);
 		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
@@ -144,8 +140,6 @@ static void ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(clients), cmocka_unit_test(ends) };
-
 	if (getenv("SOFTGPU_INPROCESS"))
 		skip_program("a GPU inside a process has no other clients");
 	if (access("/dev/softgpu0", R_OK))
@@ -165,5 +159,5 @@ int main(void)
 		close(ends[1]);
 		lines[i] = ends[0];
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

@@ -4,7 +4,6 @@
  * not done yet. Then, with threads, they work.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 
 #include "hsa/hsa_ext_amd.h"
@@ -22,12 +21,11 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
 }
 
 /* First: each GPU has threads of its own. */
-static void starts(void **state)
+CASE(starts)
 {
 	unsigned int n = 0;
 	CUresult r;
 
-	(void)state;
 	for (; n < 100; n++) {
 		left = n;
 		r = cuInit(0);
@@ -44,14 +42,13 @@ static void CUDA_CB called(void *flag)
 	*(bool *)flag = true;
 }
 
-static void streams(void **state)
+CASE(streams)
 {
 	bool was_called = false;
 	CUdeviceptr p;
 	CUcontext ctx;
 	CUstream s;
 
-	(void)state;
 	left = -1u;
 	OK(cuDevicePrimaryCtxRetain(&ctx, 0));
 	OK(cuCtxSetCurrent(ctx));
@@ -81,13 +78,12 @@ static hsa_status_t take(hsa_agent_t agent, void *data)
 	return HSA_STATUS_INFO_BREAK;
 }
 
-static void copies(void **state)
+CASE(copies)
 {
 	hsa_signal_t done;
 	hsa_agent_t cpu;
 	char a = 1, b = 2;
 
-	(void)state;
 	assert_int_equal(hsa_init(), HSA_STATUS_SUCCESS);
 	assert_int_equal(hsa_iterate_agents(take, &cpu), HSA_STATUS_INFO_BREAK);
 	assert_int_equal(hsa_signal_create(1, 0, NULL, &done), HSA_STATUS_SUCCESS);
@@ -102,9 +98,4 @@ static void copies(void **state)
 	assert_int_equal(hsa_shut_down(), HSA_STATUS_SUCCESS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(starts), cmocka_unit_test(streams), cmocka_unit_test(copies) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

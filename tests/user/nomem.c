@@ -136,15 +136,11 @@ static unsigned int calls;
 
 static void on_turn(void *arg)
 {
-	(void)arg;
 	calls++;
 }
 
 static void CUDA_CB on_stream(CUstream s, CUresult status, void *arg)
 {
-	(void)s;
-	(void)status;
-	(void)arg;
 	calls++;
 }
 

@@ -2,7 +2,6 @@
 /* nvml.c - the management library, beside CUDA in one process. */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stddef.h>
 
 #include "test.h"
 #include "nvml.h"
@@ -18,12 +17,11 @@ static void check_nvml(nvmlReturn_t got, nvmlReturn_t want, const char *call, co
 #define NOK(call)		check_nvml(call, NVML_SUCCESS, #call, __FILE__, __LINE__)
 #define NFAILS(error, call)	check_nvml(call, error, #call, __FILE__, __LINE__)
 
-static void sessions(void **state)
+CASE(sessions)
 {
 	nvmlDevice_t device, again;
 	unsigned int n;
 
-	(void)state;
 	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlDeviceGetCount(&n));
 	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlShutdown());
 	NOK(nvmlInit());
@@ -52,7 +50,7 @@ static void sessions(void **state)
 	NOK(nvmlShutdown());
 }
 
-static void facts(void **state)
+CASE(facts)
 {
 	char text[100], cuda_name[100], bus_id[100];
 	nvmlDevice_t device, found;
@@ -60,7 +58,6 @@ static void facts(void **state)
 	CUuuid uuid;
 	int v;
 
-	(void)state;
 	NOK(nvmlInit());
 	NOK(nvmlSystemGetDriverVersion(text, sizeof(text)));
 	NFAILS(NVML_ERROR_INSUFFICIENT_SIZE, nvmlSystemGetDriverVersion(text, 2));
@@ -99,7 +96,7 @@ static void facts(void **state)
 }
 
 /* The first names: a program that was built long ago has those, and structs that are shorter than today's. */
-static void first_names(void **state)
+CASE(first_names)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	struct {
@@ -113,7 +110,6 @@ static void first_names(void **state)
 	unsigned int n = 0, today;
 	nvmlPciInfo_t pci;
 
-	(void)state;
 	assert_non_null(library);
 	*(void **)&count = dlsym(library, "nvmlDeviceGetCount");
 	*(void **)&by_index = dlsym(library, "nvmlDeviceGetHandleByIndex");
@@ -147,7 +143,7 @@ static void first_names(void **state)
 }
 
 /* What UCX asks for before it trusts NVML: how many NVLinks, and whether there is a fabric. */
-static void links(void **state)
+CASE(links)
 {
 	nvmlGpuFabricInfoV_t fabric = { .version = nvmlGpuFabricInfo_v2 };
 	nvmlFieldValue_t fields[2] = {
@@ -159,7 +155,6 @@ static void links(void **state)
 	nvmlDevice_t device;
 	nvmlPciInfo_t pci;
 
-	(void)state;
 	NOK(nvmlInit());
 	NOK(nvmlDeviceGetHandleByIndex(0, &device));
 	NOK(nvmlDeviceGetFieldValues(device, 2, fields));
@@ -188,7 +183,7 @@ static void links(void **state)
 	NFAILS(NVML_ERROR_UNINITIALIZED, nvmlDeviceGetFieldValues(device, 2, fields));
 }
 
-static void memory(void **state)
+CASE(memory)
 {
 	nvmlMemory_v2_t m2 = { .version = nvmlMemory_v2 };
 	nvmlMemory_t before, after;
@@ -197,7 +192,6 @@ static void memory(void **state)
 	CUdeviceptr p;
 	size_t total;
 
-	(void)state;
 	NOK(nvmlInit());
 	NOK(nvmlDeviceGetHandleByIndex(0, &device));
 	OK(cuDeviceTotalMem(&total, 0));
@@ -228,18 +222,16 @@ static void child(void *arg)
 {
 	unsigned int n;
 
-	(void)arg;
 	if (nvmlInit())
 		_exit(1);
 	_exit(nvmlDeviceGetCount(&n) ? 2 : n < 1 ? 1 : nvmlShutdown() ? 3 : 0);
 }
 
-static void in_children(void **state)
+CASE(in_children)
 {
 	/* a GPU inside the parent is not in the child */
 	int none = getenv("SOFTGPU_INPROCESS") ? 1 : 0;
 
-	(void)state;
 	assert_int_equal(in_child(child, NULL), none);
 	NOK(nvmlInit());
 	assert_int_equal(in_child(child, NULL), none);
@@ -251,7 +243,6 @@ static void *session_thread(void *arg)
 	nvmlBAR1Memory_t bar1;
 	nvmlDevice_t device;
 
-	(void)arg;
 	for (int i = 0; i < 100; i++) {
 		NOK(nvmlInit());
 		NOK(nvmlDeviceGetHandleByIndex(0, &device));
@@ -261,28 +252,14 @@ static void *session_thread(void *arg)
 	return NULL;
 }
 
-static void threads(void **state)
+CASE(threads)
 {
 	pthread_t t[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, session_thread, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sessions),
-		cmocka_unit_test(facts),
-		cmocka_unit_test(first_names),
-		cmocka_unit_test(links),
-		cmocka_unit_test(memory),
-		cmocka_unit_test(in_children),
-		cmocka_unit_test(threads),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

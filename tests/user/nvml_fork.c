@@ -27,7 +27,6 @@ static void call(void)
 
 static void *held_call(void *unused)
 {
-	(void)unused;
 	waits_here = true;
 	call();
 	return NULL;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pointer.c - what a pointer is, asked one way and the other. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -50,12 +49,11 @@ static void same_both_ways(CUdeviceptr p)
 	}
 }
 
-static void device(void **state)
+CASE(device)
 {
 	CUdeviceptr p;
 	uint64_t v;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 100));
 	same_both_ways(p + 5);
 	assert_ptr_equal((void *)get64(A(CONTEXT), p + 5), test_context());
@@ -75,19 +73,18 @@ static void device(void **state)
 	BAD(cuPointerGetAttribute(NULL, A(CONTEXT), p));
 	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)99, p));
 	BAD(cuPointerGetAttribute(&v, (CUpointer_attribute)0, p));
-	/* one past the end is somebody else's */
+	/* one past the end is another allocation's */
 	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p + 100));
 	OK(cuMemFree(p));
 	BAD(cuPointerGetAttribute(&v, A(MEMORY_TYPE), p));
 }
 
-static void managed_and_host(void **state)
+CASE(managed_and_host)
 {
 	CUdeviceptr m;
 	char *h, *r;
 	uint64_t v[2];
 
-	(void)state;
 	OK(cuMemAllocManaged(&m, 100, CU_MEM_ATTACH_GLOBAL));
 	OK(cuMemHostAlloc((void **)&h, 100, 0));
 	r = mmap(NULL, CPU_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -122,7 +119,7 @@ static void managed_and_host(void **state)
 	munmap(r, CPU_PAGE);
 }
 
-/* Nobody knows these; asking for several attributes at once succeeds all the same. */
+/* The driver does not know these; asking for several attributes at once succeeds all the same. */
 static void unknown(CUdeviceptr p)
 {
 	struct {
@@ -153,12 +150,11 @@ static void unknown(CUdeviceptr p)
 	}
 }
 
-static void host_pointers(void **state)
+CASE(host_pointers)
 {
 	void *heap = malloc(100);
 	CUcontext current;
 
-	(void)state;
 	unknown(P(&state));
 	unknown(P(heap));
 	unknown(0);
@@ -170,7 +166,7 @@ static void host_pointers(void **state)
 	free(heap);
 }
 
-static void several(void **state)
+CASE(several)
 {
 	CUpointer_attribute which[] = { A(MEMORY_TYPE), A(IS_MANAGED), A(DEVICE_ORDINAL), A(CONTEXT) };
 	unsigned int type = 9, managed = 9;
@@ -179,7 +175,6 @@ static void several(void **state)
 	void *data[] = { &type, &managed, &ordinal, &ctx };
 	CUdeviceptr p;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 100));
 	OK(cuPointerGetAttributes(4, which, data, p));
 	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
@@ -199,12 +194,11 @@ static void several(void **state)
 	OK(cuMemFree(p));
 }
 
-static void buffer_ids(void **state)
+CASE(buffer_ids)
 {
 	uint64_t seen[200], id;
 	CUdeviceptr p;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		OK(cuMemAlloc(&p, i % 3 ? 100 : 100 * KIB));
 		seen[i] = get64(A(BUFFER_ID), p + 7);
@@ -216,13 +210,12 @@ static void buffer_ids(void **state)
 	}
 }
 
-static void sync_memops(void **state)
+CASE(sync_memops)
 {
 	unsigned int zero = 0, one = 1, two = 2;
 	CUdeviceptr p, q, m;
 	void *h;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 100));
 	OK(cuMemAlloc(&q, 100));
 	OK(cuMemAllocManaged(&m, 100, CU_MEM_ATTACH_GLOBAL));
@@ -254,13 +247,12 @@ static void sync_memops(void **state)
 	OK(cuMemFreeHost(h));
 }
 
-static void tokens(void **state)
+CASE(tokens)
 {
 	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS a, b, c;
 	CUdeviceptr p, q, r;
 	CUcontext ctx;
 
-	(void)state;
 	OK(cuMemAlloc(&p, 100));
 	OK(cuMemAlloc(&q, 100 * KIB));
 	OK(cuPointerGetAttribute(&a, A(P2P_TOKENS), p));
@@ -288,7 +280,7 @@ static CUresult dma_buf_of(CUdeviceptr p, size_t size, unsigned long long flags,
 }
 
 /* As on an H100: allocations side by side are exported as one, with holes or beyond their end they are not. */
-static void dma_buf_over_several(void **state)
+CASE(dma_buf_over_several)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
@@ -299,7 +291,6 @@ static void dma_buf_over_several(void **state)
 	CUdeviceptr va, p, q;
 	int supported, fd;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
 	if (!supported)
 		return;
@@ -367,7 +358,7 @@ static CUdeviceptr two_mappings(size_t grain, const CUmemAllocationProp *prop)
 	return va;
 }
 
-static void dma_buf(void **state)
+CASE(dma_buf)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
@@ -379,7 +370,6 @@ static void dma_buf(void **state)
 	CUcontext ctx;
 	void *h;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
 	if (!supported)
 		good = CUDA_ERROR_NOT_SUPPORTED;
@@ -456,19 +446,4 @@ static void dma_buf(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device),
-		cmocka_unit_test(managed_and_host),
-		cmocka_unit_test(host_pointers),
-		cmocka_unit_test(several),
-		cmocka_unit_test(buffer_ids),
-		cmocka_unit_test(sync_memops),
-		cmocka_unit_test(tokens),
-		cmocka_unit_test(dma_buf),
-		cmocka_unit_test(dma_buf_over_several),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

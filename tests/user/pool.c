@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* pool.c - memory pools in one process.  share.c: in others. */
-#include <unistd.h>
-
 #include "test.h"
 #include "cuda_runtime_api.h"
 
@@ -28,7 +26,7 @@ static size_t free_memory(void)
 	return free;
 }
 
-static void memory(void **state)
+CASE(memory)
 {
 	size_t before = free_memory(), size;
 	CUmemoryPool pool, theirs;
@@ -39,7 +37,6 @@ static void memory(void **state)
 	void *ctx = &s;
 	int capable = 5;
 
-	(void)state;
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuDeviceGetDefaultMemPool(&pool, 0));
 	OK(cuMemAllocAsync(&p, MIB, s));
@@ -93,11 +90,10 @@ static void memory(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-static void bad_memory(void **state)
+CASE(bad_memory)
 {
 	CUdeviceptr p;
 
-	(void)state;
 	BAD(cuMemAllocAsync(NULL, 100, NULL));
 	BAD(cuMemAllocAsync(NULL, 0, NULL));
 	p = 7;
@@ -111,14 +107,13 @@ static void bad_memory(void **state)
 	OK(cuMemFreeAsync(p, NULL));
 }
 
-static void pools(void **state)
+CASE(pools)
 {
 	CUmemPoolProps small = props, wrong = props;
 	CUmemoryPool pool, other, first;
 	CUdeviceptr p, q;
 	uint64_t v = 1234;
 
-	(void)state;
 	small.maxSize = 33 * MIB;	/* it counts in units of 32 MiB */
 	OK(cuMemPoolCreate(&pool, &small));
 	OK(cuMemAllocFromPoolAsync(&p, 48 * MIB, pool, NULL));
@@ -154,7 +149,7 @@ static void pools(void **state)
 	BAD(cuMemPoolDestroy(first));
 	OK(cuDeviceGetMemPool(&other, 0));
 	assert_ptr_equal(other, pool);
-	OK(cuMemPoolCreate(&other, &props));	/* one that is nobody's place */
+	OK(cuMemPoolCreate(&other, &props));	/* one that is no allocation's place */
 	OK(cuMemPoolDestroy(other));
 	OK(cuDeviceGetMemPool(&other, 0));
 	assert_ptr_equal(other, pool);
@@ -182,7 +177,7 @@ static void pools(void **state)
 	}
 }
 
-static void access_of_pools(void **state)
+CASE(access_of_pools)
 {
 	CUmemAccessDesc desc = { .location = props.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE }, both[2] = { desc, desc }, own = desc;
 	CUmemLocation here = props.location;
@@ -190,7 +185,6 @@ static void access_of_pools(void **state)
 	CUmemoryPool pool;
 	int count;
 
-	(void)state;
 	OK(cuMemPoolCreate(&pool, &props));
 	OK(cuMemPoolGetAccess(&flags, pool, &here));
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -234,13 +228,12 @@ static void access_of_pools(void **state)
 }
 
 /* An import of a pool is one handle, and is there until each import was destroyed. */
-static void imports(void **state)
+CASE(imports)
 {
 	CUmemPoolProps shared = props;
 	CUmemoryPool pool, one, again;
 	int fd, round, types = 0;
 
-	(void)state;
 	OK(cuDeviceGetAttribute(&types, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0));
 	if (!(types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		skip();		/* a GPU inside the process has no others to share with */
@@ -281,7 +274,7 @@ static void holds(CUdeviceptr p, size_t length, int want)
 }
 
 /* Pools, and memory of them, belong to no context: none ends with any. */
-static void contexts_end(void **state)
+CASE(contexts_end)
 {
 	CUmemoryPool pool;
 	CUcontext ctx, again;
@@ -290,7 +283,6 @@ static void contexts_end(void **state)
 	CUstream s;
 	void *owner = &s;
 
-	(void)state;
 	OK(cuMemPoolCreate(&pool, &props));
 	OK(cuCtxCreate(&ctx, 0, 0));
 	OK(cuStreamCreate(&s, 0));
@@ -338,7 +330,6 @@ static void contexts_end(void **state)
 
 static void CUDA_CB slow(void *unused)
 {
-	(void)unused;
 	usleep(20000);
 }
 
@@ -374,7 +365,7 @@ static void end_held_up(struct held_up *h)
 }
 
 /* cuMemFreeAsync ends the memory when the stream comes to that; for the program it is gone at once. */
-static void freed_later(void **state)
+CASE(freed_later)
 {
 	CUmemoryPool pool;
 	CUdeviceptr p, base;
@@ -382,7 +373,6 @@ static void freed_later(void **state)
 	uint64_t v;
 	struct held_up h;
 
-	(void)state;
 	new_held_up(&h);
 	OK(cuMemPoolCreate(&pool, &props));
 	if (on_softgpu())
@@ -408,14 +398,13 @@ static void freed_later(void **state)
 }
 
 /* The same for cuMemAlloc's, which is there until then. */
-static void plain_freed_later(void **state)
+CASE(plain_freed_later)
 {
 	CUdeviceptr p;
 	unsigned char byte;
 	uint64_t v;
 	struct held_up h;
 
-	(void)state;
 	new_held_up(&h);
 	OK(cuMemAlloc(&p, MIB));
 	OK(cuMemsetD8(p, 3, MIB));
@@ -434,13 +423,12 @@ static void plain_freed_later(void **state)
 }
 
 /* cuMemFree ends a pool's memory at once, whatever streams have still to do. */
-static void freed_at_once(void **state)
+CASE(freed_at_once)
 {
 	CUdeviceptr p;
 	uint64_t v;
 	struct held_up h;
 
-	(void)state;
 	new_held_up(&h);
 	OK(cuMemAllocAsync(&p, MIB, h.stream));
 	OK(cuStreamSynchronize(h.stream));
@@ -454,13 +442,12 @@ static void freed_at_once(void **state)
 }
 
 /* What finds no room waits for frees that streams have still to come to. */
-static void room_comes(void **state)
+CASE(room_comes)
 {
 	CUdeviceptr p, q;
 	size_t most;
 	CUstream s;
 
-	(void)state;
 	if (!on_softgpu())
 		skip();		/* there is too much to fill it */
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -473,7 +460,7 @@ static void room_comes(void **state)
 	}
 	OK(cuStreamSynchronize(s));
 	OK(cuMemAlloc(&p, most));
-	/* nothing is to be freed: nobody waits */
+	/* nothing is to be freed: no call waits */
 	OK(cuLaunchHostFunc(s, slow, NULL));
 	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&q, most, s));
 	FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
@@ -483,14 +470,13 @@ static void room_comes(void **state)
 }
 
 /* Of a GPU that has no context. */
-static void of_another_gpu(void **state)
+CASE(of_another_gpu)
 {
 	CUmemPoolProps second = props;
 	CUmemoryPool pool;
 	CUdeviceptr p;
 	int count, gpu = -1;
 
-	(void)state;
 	OK(cuDeviceGetCount(&count));
 	if (count < 2)
 		skip();
@@ -505,7 +491,7 @@ static void of_another_gpu(void **state)
 	OK(cuMemPoolDestroy(pool));
 }
 
-static void runtime(void **state)
+CASE(runtime)
 {
 	struct cudaMemPoolProps rt = {
 		.allocType = cudaMemAllocationTypePinned, .location = { .type = cudaMemLocationTypeDevice },
@@ -515,7 +501,6 @@ static void runtime(void **state)
 	void *p = NULL;
 	size_t size;
 
-	(void)state;
 	assert_int_equal(cudaMallocAsync(&p, 1000, NULL), cudaSuccess);
 	assert_int_equal(cudaPointerGetAttributes(&a, p), cudaSuccess);
 	assert_int_equal(a.type, cudaMemoryTypeDevice);
@@ -531,22 +516,4 @@ static void runtime(void **state)
 	assert_string_equal(cudaGetErrorName(cudaGetLastError()), "cudaErrorInvalidSymbol");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory),
-		cmocka_unit_test(bad_memory),
-		cmocka_unit_test(pools),
-		cmocka_unit_test(access_of_pools),
-		cmocka_unit_test(imports),
-		cmocka_unit_test(contexts_end),
-		cmocka_unit_test(freed_later),
-		cmocka_unit_test(plain_freed_later),
-		cmocka_unit_test(freed_at_once),
-		cmocka_unit_test(room_comes),
-		cmocka_unit_test(of_another_gpu),
-		cmocka_unit_test(runtime),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -61,9 +61,8 @@ static size_t room(const unsigned char *code)
 	return size;
 }
 
-static void beginnings(void **state)
+CASE(beginnings)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		const unsigned char *code = code_of(names[i]);
 
@@ -143,7 +142,7 @@ static CUresult my_map(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneric
 }
 
 /* The plain function and the versioned one are patched both, and a call meets one patch. */
-static void patched(void **state)
+CASE(patched)
 {
 	CUmemAllocationProp prop = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
@@ -153,7 +152,6 @@ static void patched(void **state)
 	CUdeviceptr p, q, w;
 	size_t g;
 
-	(void)state;
 	patch(&p_alloc, "cuMemAlloc", my_alloc);
 	patch(&p_alloc_v2, "cuMemAlloc_v2", my_alloc_v2);
 	patch(&p_map, "cuMemMap", my_map);
@@ -189,17 +187,13 @@ static void patched(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(beginnings),
-		cmocka_unit_test(patched),
-	};
 	const char *text;
 
 	/* A call, so that the library is linked. */
 	hsa_status_string(HSA_STATUS_SUCCESS, &text);
 	if (cuInit(0) == CUDA_SUCCESS && !on_softgpu())
 		skip_program("not a software GPU");
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }
 
 #else

@@ -34,7 +34,7 @@ static bool take_out(int gpu)
 	return fclose(f) == 0;
 }
 
-static void removal(void **state)
+CASE(removal)
 {
 	const CUresult gone = CUDA_ERROR_DEVICE_UNAVAILABLE;
 	CUdeviceptr here, there, lost, p, q;
@@ -48,7 +48,6 @@ static void removal(void **state)
 	void *h;
 	int n;
 
-	(void)state;
 	OK(cuDeviceGetCount(&n));
 	if (n < 2 || !on_softgpu())
 		skip();
@@ -114,10 +113,6 @@ static void removal(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(removal),
-	};
-
 	really = argc > 1 && !strcmp(argv[1], "--really");
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

@@ -4,7 +4,6 @@
  * as NVIDIA's driver reserves them.  So the kernel reads nothing there, but by force it puts pages of
  * zeros there, which are not the GPU's memory: as RDMA's core did before Linux 6.2.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -65,9 +64,8 @@ static bool is_reserved(CUdeviceptr at)
 	return good;
 }
 
-static void mapping(void **state)
+CASE(mapping)
 {
-	(void)state;
 	make_places();
 	for (int i = 0; i < PLACES; i++)
 		assert_true(is_reserved(places[i]));
@@ -76,7 +74,6 @@ static void mapping(void **state)
 
 static void child_looks(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < PLACES; i++) {
 		if (!is_reserved(places[i]))
 			_exit(1);
@@ -84,19 +81,17 @@ static void child_looks(void *arg)
 }
 
 /* A child has the reservation, too: nothing else of it comes to stand there. */
-static void in_a_child(void **state)
+CASE(in_a_child)
 {
-	(void)state;
 	make_places();
 	assert_int_equal(in_child(child_looks, NULL), 0);
 	drop_places();
 }
 
-static void asked_politely(void **state)
+CASE(asked_politely)
 {
 	char byte = 1;
 
-	(void)state;
 	make_places();
 	for (int i = 0; i < PLACES; i++) {
 		struct iovec mine = { &byte, 1 }, theirs = { (void *)places[i], 1 };
@@ -112,12 +107,11 @@ static void asked_politely(void **state)
 	drop_places();
 }
 
-static void by_force(void **state)
+CASE(by_force)
 {
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	unsigned char byte;
 
-	(void)state;
 	assert_true(mem >= 0);
 	make_places();
 	for (int i = 0; i < 3; i++)
@@ -145,12 +139,11 @@ static void by_force(void **state)
 }
 
 /* Host memory comes to stand where such pages are, and the reservation where that was. */
-static void host_memory_between(void **state)
+CASE(host_memory_between)
 {
 	volatile char *host;
 	void *p;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		OK(cuMemHostAlloc(&p, MIB, 0));
 		host = p;
@@ -162,15 +155,4 @@ static void host_memory_between(void **state)
 		assert_true(is_reserved(P(p)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mapping),
-		cmocka_unit_test(in_a_child),
-		cmocka_unit_test(asked_politely),
-		cmocka_unit_test(by_force),
-		cmocka_unit_test(host_memory_between),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -16,11 +16,10 @@ static void check_rt(cudaError_t got, cudaError_t want, const char *call, const 
 #define ROK(call)		check_rt(call, cudaSuccess, #call, __FILE__, __LINE__)
 #define RFAILS(error, call)	check_rt(call, error, #call, __FILE__, __LINE__)
 
-static void start(void **state)
+CASE(start)
 {
 	int n, v;
 
-	(void)state;
 	ROK(cudaRuntimeGetVersion(&v));
 	assert_true(v >= 12000);
 	ROK(cudaGetDeviceCount(&n));
@@ -30,11 +29,10 @@ static void start(void **state)
 	assert_int_equal(v, 0);
 }
 
-static void last_error(void **state)
+CASE(last_error)
 {
 	void *p;
 
-	(void)state;
 	ROK(cudaGetLastError());
 	RFAILS(cudaErrorMemoryAllocation, cudaMalloc(&p, (size_t)1 << 50));
 	RFAILS(cudaErrorMemoryAllocation, cudaPeekAtLastError());
@@ -53,7 +51,6 @@ static void *other_thread(void *arg)
 {
 	void *p;
 
-	(void)arg;
 	ROK(cudaPeekAtLastError());
 	/* no context of its own yet: it gets one */
 	ROK(cudaMalloc(&p, 100));
@@ -62,23 +59,21 @@ static void *other_thread(void *arg)
 	return NULL;
 }
 
-static void threads(void **state)
+CASE(threads)
 {
 	pthread_t t;
 
-	(void)state;
 	pthread_create(&t, NULL, other_thread, NULL);
 	pthread_join(t, NULL);
 	ROK(cudaGetLastError());
 }
 
-static void properties(void **state)
+CASE(properties)
 {
 	cudaError_t (*plain)(struct cudaDeviceProp *, int) = cudaGetDeviceProperties;
 	struct cudaDeviceProp prop;
 	int v;
 
-	(void)state;
 	ROK(plain(&prop, 0));
 	assert_true(strlen(prop.name) > 3);
 	assert_true(prop.totalGlobalMem >= 16 * MIB);
@@ -92,12 +87,11 @@ static void properties(void **state)
 	cudaGetLastError();
 }
 
-static void pointers(void **state)
+CASE(pointers)
 {
 	struct cudaPointerAttributes a;
 	void *d, *h, *m;
 
-	(void)state;
 	ROK(cudaMalloc(&d, 100));
 	ROK(cudaMallocHost(&h, 100));
 	ROK(cudaMallocManaged(&m, 100, cudaMemAttachGlobal));
@@ -125,14 +119,13 @@ static void pointers(void **state)
 	cudaGetLastError();
 }
 
-static void copies(void **state)
+CASE(copies)
 {
 	char in[1000], out[1000], *d, *d2, *h;
 	cudaStream_t s;
 	cudaEvent_t e, f;
 	float ms;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		in[i] = i * 7;
 	ROK(cudaMalloc((void **)&d, 1000));
@@ -194,12 +187,11 @@ static void copies(void **state)
 	cudaGetLastError();
 }
 
-static void registered(void **state)
+CASE(registered)
 {
 	void *r = aligned_alloc(4096, 8192), *d;
 	unsigned int flags;
 
-	(void)state;
 	ROK(cudaHostRegister(r, 8192, cudaHostRegisterMapped));
 	RFAILS(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(r, 8192, 0));
 	ROK(cudaHostGetDevicePointer(&d, r, 0));
@@ -212,13 +204,12 @@ static void registered(void **state)
 	cudaGetLastError();
 }
 
-static void several_devices(void **state)
+CASE(several_devices)
 {
 	int n, v;
 	void *a, *b;
 	char out[5];
 
-	(void)state;
 	ROK(cudaGetDeviceCount(&n));
 	if (n < 2)
 		skip();
@@ -242,12 +233,11 @@ static void several_devices(void **state)
 }
 
 /* Both APIs in one program: the runtime takes the context that it finds. */
-static void with_driver_api(void **state)
+CASE(with_driver_api)
 {
 	CUcontext own, primary, current;
 	void *p;
 
-	(void)state;
 	OK(cuCtxGetCurrent(&primary));
 	OK(cuCtxCreate(&own, 0, 0));
 	ROK(cudaMalloc(&p, 100));
@@ -260,11 +250,10 @@ static void with_driver_api(void **state)
 	cudaGetLastError();
 }
 
-static void reset(void **state)
+CASE(reset)
 {
 	void *p;
 
-	(void)state;
 	ROK(cudaMalloc(&p, 100));
 	ROK(cudaDeviceReset());
 	RFAILS(cudaErrorInvalidValue, cudaFree(p));
@@ -276,21 +265,9 @@ static void reset(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(start),
-		cmocka_unit_test(last_error),
-		cmocka_unit_test(threads),
-		cmocka_unit_test(properties),
-		cmocka_unit_test(pointers),
-		cmocka_unit_test(copies),
-		cmocka_unit_test(registered),
-		cmocka_unit_test(several_devices),
-		cmocka_unit_test(with_driver_api),
-		cmocka_unit_test(reset),
-	};
 	int n;
 
 	if (cudaGetDeviceCount(&n) == cudaErrorNoDevice)
 		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(NULL, NULL);
 }

@@ -3,8 +3,6 @@
  * runtime_facts.c - the runtime API where there is no GPU, with each wrong argument, and each field of what it says of a GPU: on
  * the stand-in for the driver (device.h).
  */
-#include <errno.h>
-
 #include "cuda_runtime.h"
 #include "device.h"
 #include "test.h"
@@ -27,17 +25,13 @@ static cudaIpcEventHandle_t ipc_event;
 
 static void function(void *arg)
 {
-	(void)arg;
 }
 
 static void called(cudaStream_t s, cudaError_t error, void *arg)
 {
-	(void)s;
-	(void)error;
-	(void)arg;
 }
 
-/* All but those that ask nobody. */
+/* All but those that do not ask the driver. */
 #define CALLS(X) \
 	X(cudaGetDeviceCount(&n)) \
 	X(cudaGetDevice(&n)) \
@@ -180,9 +174,8 @@ static void is(const char *call, cudaError_t got, cudaError_t want)
 }
 
 /* Before there is one: each call starts the runtime, which says why it does not. */
-static void no_gpu(void **state)
+CASE(no_gpu)
 {
-	(void)state;
 	device_open_error = ENOENT;
 	n = 7;
 #define X(call) is(#call, call, cudaErrorNoDevice);
@@ -192,9 +185,8 @@ static void no_gpu(void **state)
 	device_open_error = 0;
 }
 
-static void arguments(void **state)
+CASE(arguments)
 {
-	(void)state;
 	assert_int_equal(cudaMalloc(&memory, 4096), cudaSuccess);
 	assert_int_equal(cudaMallocHost(&host, 4096), cudaSuccess);
 	assert_int_equal(cudaDeviceGetDefaultMemPool(&pool, 0), cudaSuccess);
@@ -243,9 +235,8 @@ static void arguments(void **state)
 	is("cudaFree", cudaFree(memory), cudaSuccess);
 }
 
-static void properties(void **state)
+CASE(properties)
 {
-	(void)state;
 	memset(&prop, 0x5a, sizeof(prop));
 	is("cudaGetDeviceProperties", cudaGetDeviceProperties(&prop, 1), cudaSuccess);
 	assert_string_equal(prop.name, "softgpu (stand-in)");
@@ -302,9 +293,4 @@ static void properties(void **state)
 	assert_int_equal(n, CUDART_VERSION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(no_gpu), cmocka_unit_test(properties), cmocka_unit_test(arguments) };
-
-	return cmocka_run_group_tests_name("runtime facts", tests, NULL, NULL);
-}
+MAIN(NULL, NULL)

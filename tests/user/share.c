@@ -55,7 +55,7 @@ static size_t free_memory(void)
 }
 
 /* The memory twice in one process. */
-static void here_again(void **state)
+CASE(here_again)
 {
 	CUmemGenericAllocationHandle a, b, c;
 	size_t before = free_memory();
@@ -65,7 +65,6 @@ static void here_again(void **state)
 	uint64_t types = 0;
 	int fd;
 
-	(void)state;
 	OK(cuMemCreate(&a, g, &prop, 0));
 	OK(cuMemExportToShareableHandle(&fd, a, FD, 0));
 	assert_true(fd >= 0 && fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -100,7 +99,7 @@ static void here_again(void **state)
 }
 
 /* A second GPU's is that GPU's, whatever GPU the importer uses. */
-static void second_gpu(void **state)
+CASE(second_gpu)
 {
 	CUmemAllocationProp second = prop, back;
 	CUmemGenericAllocationHandle a, b;
@@ -110,7 +109,6 @@ static void second_gpu(void **state)
 	int gpus, fd, gpu = -1;
 	size_t before;
 
-	(void)state;
 	OK(cuDeviceGetCount(&gpus));
 	if (gpus < 2)
 		skip();
@@ -146,14 +144,13 @@ static void second_gpu(void **state)
 	OK(cuDevicePrimaryCtxRelease(1));
 }
 
-static void wrong(void **state)
+CASE(wrong)
 {
 	CUmemAllocationProp plain = prop, fabric = prop;
 	CUmemGenericAllocationHandle a, b;
 	CUmemFabricHandle handle;
 	int fd, ends[2];
 
-	(void)state;
 	plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	OK(cuMemCreate(&a, g, &plain, 0));
 	BAD(cuMemExportToShareableHandle(&fd, a, FD, 0));	/* not made for it */
@@ -355,7 +352,7 @@ static bool shared(void)
 	return types & FD;
 }
 
-static void elsewhere(void **state)
+CASE(elsewhere)
 {
 	CUmemGenericAllocationHandle handle;
 	struct message m = { .pool = false };
@@ -363,7 +360,6 @@ static void elsewhere(void **state)
 	CUdeviceptr w;
 	int fd;
 
-	(void)state;
 	if (!shared())
 		skip();
 	OK(cuMemCreate(&handle, g, &prop, 0));
@@ -380,7 +376,7 @@ static void elsewhere(void **state)
 	unmapped(w);
 }
 
-static void pool_elsewhere(void **state)
+CASE(pool_elsewhere)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = FD, .location = here };
 	struct message m = { .pool = true };
@@ -390,7 +386,6 @@ static void pool_elsewhere(void **state)
 	CUdeviceptr p;
 	int fd;
 
-	(void)state;
 	if (!shared()) {
 		FAILS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&pool, &props));
 		skip();
@@ -432,15 +427,4 @@ static int teardown(void **state)
 	return gpu_teardown(state);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(here_again),
-		cmocka_unit_test(second_gpu),
-		cmocka_unit_test(wrong),
-		cmocka_unit_test(elsewhere),
-		cmocka_unit_test(pool_elsewhere),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+MAIN(setup, teardown)

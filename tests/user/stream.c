@@ -3,14 +3,13 @@
 #include "softgpu.h"
 #include "test.h"
 
-static void streams(void **state)
+CASE(streams)
 {
 	unsigned int flags = 9;
 	CUcontext ctx;
 	CUstream s;
 	int priority = 9;
 
-	(void)state;
 	BAD(cuStreamCreate(&s, 2));
 	BAD(cuStreamCreate(NULL, 0));
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -38,13 +37,12 @@ static void streams(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-static void events(void **state)
+CASE(events)
 {
 	CUevent e, untimed;
 	CUstream s;
 	float ms = -1;
 
-	(void)state;
 	OK(cuStreamCreate(&s, 0));
 	BAD(cuEventCreate(&e, 16));
 	BAD(cuEventCreate(&e, CU_EVENT_INTERPROCESS));
@@ -72,13 +70,12 @@ static void events(void **state)
 }
 
 /* Time passes between two events, as much as the copies between them take. */
-static void elapsed(void **state)
+CASE(elapsed)
 {
 	CUdeviceptr a, b;
 	CUevent start, end;
 	float ms;
 
-	(void)state;
 	OK(cuMemAlloc(&a, 8 * MIB));
 	OK(cuMemAlloc(&b, 8 * MIB));
 	OK(cuEventCreate(&start, 0));
@@ -97,7 +94,7 @@ static void elapsed(void **state)
 }
 
 /* A chain through streams that only events order. */
-static void order(void **state)
+CASE(order)
 {
 	enum { STREAMS = 4, ROUNDS = 50, SIZE = 64 * 1024 };
 	CUdeviceptr buf[STREAMS];
@@ -105,7 +102,6 @@ static void order(void **state)
 	CUevent e[STREAMS];
 	unsigned int value;
 
-	(void)state;
 	for (int i = 0; i < STREAMS; i++) {
 		OK(cuMemAlloc(&buf[i], SIZE));
 		OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
@@ -133,14 +129,13 @@ static void order(void **state)
 }
 
 /* The default stream waits for blocking streams, and they for it. */
-static void default_stream(void **state)
+CASE(default_stream)
 {
 	enum { SIZE = 4 << 20 };
 	CUdeviceptr a, b;
 	unsigned int value;
 	CUstream s;
 
-	(void)state;
 	OK(cuMemAlloc(&a, SIZE));
 	OK(cuMemAlloc(&b, SIZE));
 	OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
@@ -157,14 +152,13 @@ static void default_stream(void **state)
 }
 
 /* Streams go at once; what is queued on them is done all the same. */
-static void destroy_busy(void **state)
+CASE(destroy_busy)
 {
 	enum { SIZE = 8 << 20 };
 	unsigned int value;
 	CUdeviceptr a;
 	CUstream s;
 
-	(void)state;
 	OK(cuMemAlloc(&a, SIZE));
 	for (unsigned int i = 0; i < 20; i++) {
 		OK(cuStreamCreate(&s, 0));
@@ -217,7 +211,7 @@ static int end_work(CUdeviceptr flag, CUstream s)
  * When a call returns, its stream is idle: always with SYNC_MEMOPS on either
  * side, and with memory that GPUs do not know.  Without, it is not waited for.
  */
-static void synchronous(void **state)
+CASE(synchronous)
 {
 	enum { SIZE = 16 << 20 };
 	unsigned int one = 1, zero = 0;
@@ -226,7 +220,6 @@ static void synchronous(void **state)
 	CUstream s;
 	int busy = 0;
 
-	(void)state;
 	OK(cuMemAlloc(&a, SIZE));
 	OK(cuMemAlloc(&b, SIZE));
 	OK(cuStreamCreate(&s, 0));
@@ -281,7 +274,7 @@ static void synchronous(void **state)
 }
 
 /* Each call that registers a buffer synchronizes, whether or not the buffer is registered already. */
-static void registered_again(void **state)
+CASE(registered_again)
 {
 	/* So many that the copies outlast this thread's wait for a processor. */
 #ifdef __SANITIZE_THREAD__
@@ -295,7 +288,6 @@ static void registered_again(void **state)
 	int i, busy = 0;
 	CUstream s;
 
-	(void)state;
 	if (!on_softgpu())	/* NVIDIA documents it, and the driver that we asked does not do it */
 		skip();
 	OK(cuMemAlloc(&a, 1));
@@ -326,13 +318,12 @@ static void registered_again(void **state)
 }
 
 /* Freeing memory with copies in flight waits for them, and breaks nothing. */
-static void free_busy(void **state)
+CASE(free_busy)
 {
 	enum { SIZE = 4 << 20 };
 	CUdeviceptr a, b;
 	void *h;
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		OK(cuMemAlloc(&a, SIZE));
 		OK(cuMemAlloc(&b, SIZE));
@@ -358,19 +349,4 @@ static void free_busy(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(streams),
-		cmocka_unit_test(events),
-		cmocka_unit_test(elapsed),
-		cmocka_unit_test(order),
-		cmocka_unit_test(default_stream),
-		cmocka_unit_test(destroy_busy),
-		cmocka_unit_test(synchronous),
-		cmocka_unit_test(registered_again),
-		cmocka_unit_test(free_busy),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

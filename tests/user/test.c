@@ -27,7 +27,6 @@ int gpu_setup(void **state)
 {
 	CUresult result = cuInit(0);
 
-	(void)state;
 	if (result == CUDA_ERROR_NO_DEVICE)
 		skip_program("no GPU: load softgpu.ko, or set SOFTGPU_INPROCESS=1");
 	OK(result);
@@ -38,7 +37,6 @@ int gpu_setup(void **state)
 
 int gpu_teardown(void **state)
 {
-	(void)state;
 	OK(cuCtxSetCurrent(NULL));
 	OK(cuDevicePrimaryCtxRelease(0));
 	return 0;

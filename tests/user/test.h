@@ -9,10 +9,7 @@
 #ifndef TEST_H
 #define TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../cases.h"
 #include "cuda.h"
 
 static inline void check(CUresult got, CUresult want, const char *call, const char *file, int line)

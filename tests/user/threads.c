@@ -11,7 +11,7 @@
 enum { THREADS = 8 };
 
 static int rounds = 60;
-static atomic_ullong published;	/* freed by whoever replaces it */
+static atomic_ullong published;	/* freed by the thread that replaces it */
 
 static unsigned int rnd(unsigned int *seed, unsigned int n)
 {
@@ -144,7 +144,6 @@ static void primary(unsigned int *seed)
 {
 	CUcontext ctx;
 
-	(void)seed;
 	MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
 	MUST(cuCtxPushCurrent(ctx));
 	MUST(cuCtxSynchronize());
@@ -165,12 +164,11 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-static void all_at_once(void **state)
+CASE(all_at_once)
 {
 	size_t before, after, total;
 	pthread_t t[THREADS];
 
-	(void)state;
 	OK(cuMemGetInfo(&before, &total));
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, worker, (void *)(i + 1)), 0);
@@ -183,13 +181,12 @@ static void all_at_once(void **state)
 		assert_int_equal(after, before);
 }
 
-/* Retain and Release race: a context that somebody retained is never found ended. */
+/* Retain and Release race: a context that a thread retained is never found ended. */
 static void *retain_release(void *arg)
 {
 	CUcontext ctx;
 	CUdeviceptr p;
 
-	(void)arg;
 	for (int i = 0; i < rounds * 2; i++) {
 		MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
 		MUST(cuCtxSetCurrent(ctx));
@@ -200,12 +197,11 @@ static void *retain_release(void *arg)
 	return NULL;
 }
 
-static void primary_races(void **state)
+CASE(primary_races)
 {
 	pthread_t t[THREADS];
 	CUcontext ctx;
 
-	(void)state;
 	OK(cuCtxSetCurrent(NULL));
 	OK(cuDevicePrimaryCtxRelease(0));
 	for (int i = 0; i < THREADS; i++)
@@ -218,12 +214,7 @@ static void primary_races(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_at_once),
-		cmocka_unit_test(primary_races),
-	};
-
 	if (argc > 1)
 		rounds = atoi(argv[1]);
-	return RUN(tests);
+	return cases_run(gpu_setup, gpu_teardown);
 }

@@ -87,12 +87,11 @@ static void reused_by(CUcontext first, CUcontext second, int ordinal)
 	OK(cuMemFree(va));
 }
 
-static void another_gpu(void **state)
+CASE(another_gpu)
 {
 	CUcontext ctx;
 	int count;
 
-	(void)state;
 	OK(cuDeviceGetCount(&count));
 	if (count < 2) {
 		print_message("one GPU only\n");
@@ -105,11 +104,10 @@ static void another_gpu(void **state)
 	OK(cuDevicePrimaryCtxRelease(1));
 }
 
-static void another_context(void **state)
+CASE(another_context)
 {
 	CUcontext ctx;
 
-	(void)state;
 	OK(cuCtxCreate(&ctx, 0, 0));
 	reused_by(test_context(), ctx, 0);
 	reused_by(ctx, test_context(), 0);
@@ -118,12 +116,11 @@ static void another_context(void **state)
 }
 
 /* A context made in the place of one that has gone opens with new tokens. */
-static void next_context(void **state)
+CASE(next_context)
 {
 	tokens t[8];
 	CUcontext ctx;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		OK(cuCtxCreate(&ctx, 0, 0));
 		t[i] = tokens_of(alloc_in(ctx, MIB));
@@ -134,13 +131,4 @@ static void next_context(void **state)
 	OK(cuCtxSetCurrent(test_context()));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_gpu),
-		cmocka_unit_test(another_context),
-		cmocka_unit_test(next_context),
-	};
-
-	return RUN(tests);
-}
+MAIN(gpu_setup, gpu_teardown)

@@ -4,9 +4,7 @@
  * where, how they compare, what they hold up, and that nothing hangs when the waiting ends otherwise.
  */
 #include <dlfcn.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "test.h"
 
@@ -44,7 +42,7 @@ static void not_ready(CUstream s)
 	}
 }
 
-static void attributes(void **state)
+CASE(attributes)
 {
 	static const struct {
 		CUdevice_attribute attribute;
@@ -61,7 +59,6 @@ static void attributes(void **state)
 	CUdevice dev;
 	int value;
 
-	(void)state;
 	OK(cuCtxGetDevice(&dev));
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		OK(cuDeviceGetAttribute(&value, known[i].attribute, dev));
@@ -77,7 +74,7 @@ static void bad_place(CUstream s, CUdeviceptr at)
 	BAD(cuStreamWaitValue32(s, at, 0, CU_STREAM_WAIT_VALUE_EQ));
 }
 
-static void places(void **state)
+CASE(places)
 {
 	CUdeviceptr host, device, managed;
 	volatile uint64_t *words = host_new(&host);
@@ -85,7 +82,6 @@ static void places(void **state)
 	uint64_t stack = 0, *heap = calloc(1, 4096), got = 0;
 	char *own = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_ptr_not_equal(own, MAP_FAILED);
 	OK(cuMemAlloc(&device, 4096));
 	OK(cuMemsetD8(device, 0, 4096));
@@ -135,13 +131,12 @@ static void places(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-static void flags(void **state)
+CASE(flags)
 {
 	CUdeviceptr host;
 	volatile uint64_t *words = host_new(&host);
 	CUstream s = stream_new();
 
-	(void)state;
 	BAD(cuStreamWriteValue64(s, host, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
 	BAD(cuStreamWriteValue32(s, host, 1, 2));
 	/* where a right one has just been, what is left of which could be taken for this one */
@@ -176,7 +171,7 @@ static void compare_at(CUstream s, CUstream other, CUdeviceptr at, bool wide, un
 	OK(cuStreamSynchronize(s));
 }
 
-static void conditions(void **state)
+CASE(conditions)
 {
 	static const struct {
 		unsigned int how;
@@ -196,7 +191,6 @@ static void conditions(void **state)
 	volatile uint64_t *words = host_new(&at[0]);
 	CUstream s = stream_new(), other = stream_new();
 
-	(void)state;
 	OK(cuMemAlloc(&at[1], 4096));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (int place = 0; place < 2; place++) {
@@ -218,14 +212,13 @@ static void conditions(void **state)
 }
 
 /* What comes before a write is there when the write is; what comes after a wait comes after. */
-static void order(void **state)
+CASE(order)
 {
 	static unsigned char from[64 << 10], to[64 << 10];
 	CUdeviceptr host, device, second;
 	volatile uint64_t *words = host_new(&host);
 	CUstream s = stream_new(), other = stream_new();
 
-	(void)state;
 	OK(cuMemAlloc(&device, sizeof(from)));
 	OK(cuMemAlloc(&second, sizeof(from)));
 	OK(cuMemsetD8(second, 0, sizeof(from)));
@@ -253,10 +246,10 @@ static void order(void **state)
 }
 
 /*
- * A stream that waits holds up itself, and what is ordered behind it; no one else.  So it is on
+ * A stream that waits holds up itself, and what is ordered behind it; nothing else.  So it is on
  * softgpu however many wait.  On an H100 the default stream stood still behind eight of them.
  */
-static void others_go_on(void **state)
+CASE(others_go_on)
 {
 	CUdeviceptr host, device;
 	volatile uint64_t *words = host_new(&host);
@@ -265,7 +258,6 @@ static void others_go_on(void **state)
 	CUevent event;
 	char byte = 0;
 
-	(void)state;
 	OK(cuMemAlloc(&device, 4096));
 	OK(cuEventCreate(&event, 0));
 	for (int i = 0; i < n; i++) {
@@ -317,14 +309,13 @@ static CUstreamBatchMemOpParams write_op(CUdeviceptr at, uint32_t value)
 	return p;
 }
 
-static void batches(void **state)
+CASE(batches)
 {
 	CUstreamBatchMemOpParams ops[3], many[256], flush = { .operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES };
 	CUdeviceptr host;
 	volatile uint64_t *words = host_new(&host);
 	CUstream s = stream_new();
 
-	(void)state;
 	ops[0] = write_op(host, 1);
 	ops[1] = wait_op(host + 8, 1);
 	ops[2] = write_op(host + 16, 3);
@@ -369,7 +360,7 @@ static void batches(void **state)
 	OK(cuStreamDestroy(s));
 }
 
-static void names(void **state)
+CASE(names)
 {
 	static const char *const all[] = { "cuStreamWaitValue32", "cuStreamWaitValue64", "cuStreamWriteValue32",
 					   "cuStreamWriteValue64", "cuStreamBatchMemOp" };
@@ -380,7 +371,6 @@ static void names(void **state)
 	volatile uint64_t *words = host_new(&host);
 	void *fn;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		snprintf(versioned, sizeof(versioned), "%s_v2", all[i]);
 		fn = NULL;
@@ -542,18 +532,8 @@ static bool all_ends(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attributes),
-		cmocka_unit_test(places),
-		cmocka_unit_test(flags),
-		cmocka_unit_test(conditions),
-		cmocka_unit_test(order),
-		cmocka_unit_test(others_go_on),
-		cmocka_unit_test(batches),
-		cmocka_unit_test(names),
-	};
 	/* First: what has called cuInit forks no process that can. */
 	bool good = all_ends();
 
-	return RUN(tests) || !good;
+	return cases_run(gpu_setup, gpu_teardown) || !good;
 }

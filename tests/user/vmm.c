@@ -34,11 +34,10 @@ static size_t free_memory(void)
 	return free;
 }
 
-static void granularity(void **state)
+CASE(granularity)
 {
 	size_t min;
 
-	(void)state;
 	OK(cuMemGetAllocationGranularity(&min, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	assert_true(min >= 64 * KIB && g >= min && g % min == 0);
 	BAD(cuMemGetAllocationGranularity(&min, &prop, (CUmemAllocationGranularity_flags)2));
@@ -50,12 +49,11 @@ static void granularity(void **state)
 	}
 }
 
-static void create(void **state)
+CASE(create)
 {
 	CUmemGenericAllocationHandle a, b;
 	CUmemAllocationProp other = prop, back;
 
-	(void)state;
 	BAD(cuMemCreate(&a, 100, &prop, 0));
 	BAD(cuMemCreate(&a, 0, &prop, 0));
 	BAD(cuMemCreate(&a, g, &prop, 1));
@@ -80,12 +78,11 @@ static void create(void **state)
 	OK(cuMemRelease(b));
 }
 
-static void reserve(void **state)
+CASE(reserve)
 {
 	CUdeviceptr w, hint;
 	unsigned int u;
 
-	(void)state;
 	BAD(cuMemAddressReserve(&w, 100, 0, 0, 0));
 	BAD(cuMemAddressReserve(&w, 0, 0, 0, 0));
 	BAD(cuMemAddressReserve(&w, g, 3, 0, 0));
@@ -106,7 +103,7 @@ static void reserve(void **state)
 }
 
 /* The whole life of two pieces of memory in one reservation. */
-static void map(void **state)
+CASE(map)
 {
 	CUmemAccessDesc rw = access_of(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CUmemAccessDesc ro = access_of(CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -119,7 +116,6 @@ static void map(void **state)
 	uint64_t id, id2;
 	void *ctx;
 
-	(void)state;
 	OK(cuMemCreate(&a, g, &prop, 0));
 	OK(cuMemCreate(&b, 2 * g, &prop, 0));
 	OK(cuMemAddressReserve(&w, 8 * g, 0, 0, 0));
@@ -245,7 +241,7 @@ static void map(void **state)
  * What is not mapped is passed over, and only a part of a mapping is refused: so does NVIDIA's driver (580.159.04), although
  * CUDA's reference asks for the entire range that was mapped.
  */
-static void unmap_over_gaps(void **state)
+CASE(unmap_over_gaps)
 {
 	static const struct {
 		size_t from, pages;
@@ -259,7 +255,6 @@ static void unmap_over_gaps(void **state)
 	CUdeviceptr w;
 	char buf[8];
 
-	(void)state;
 	OK(cuMemCreate(&a, g, &prop, 0));
 	OK(cuMemCreate(&b, 2 * g, &prop, 0));
 	OK(cuMemAddressReserve(&w, 8 * g, 0, 0, 0));
@@ -294,7 +289,7 @@ static void *unmap_thread(void *arg)
 }
 
 /* As gdrcopy does it: undone in a thread without a context. */
-static void no_context(void **state)
+CASE(no_context)
 {
 	CUmemAccessDesc rw = access_of(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
@@ -303,7 +298,6 @@ static void no_context(void **state)
 	CUdeviceptr w;
 	pthread_t t;
 
-	(void)state;
 	OK(cuMemCreate(&a, g, &prop, 0));
 	OK(cuMemAddressReserve(&w, g, 0, 0, 0));
 	OK(cuMemMap(w, g, 0, a, 0));
@@ -317,7 +311,7 @@ static void no_context(void **state)
 }
 
 /* Mappings are the process's, not a context's. */
-static void outlives_context(void **state)
+CASE(outlives_context)
 {
 	CUmemAccessDesc rw = access_of(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CUmemGenericAllocationHandle a;
@@ -325,7 +319,6 @@ static void outlives_context(void **state)
 	CUcontext ctx;
 	char buf[8];
 
-	(void)state;
 	OK(cuCtxCreate(&ctx, 0, 0));
 	OK(cuMemCreate(&a, g, &prop, 0));
 	OK(cuMemAddressReserve(&w, g, 0, 0, 0));
@@ -340,17 +333,4 @@ static void outlives_context(void **state)
 	OK(cuMemAddressFree(w, g));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(granularity),
-		cmocka_unit_test(create),
-		cmocka_unit_test(reserve),
-		cmocka_unit_test(map),
-		cmocka_unit_test(unmap_over_gaps),
-		cmocka_unit_test(no_context),
-		cmocka_unit_test(outlives_context),
-	};
-
-	return cmocka_run_group_tests(tests, setup, gpu_teardown);
-}
+MAIN(setup, gpu_teardown)

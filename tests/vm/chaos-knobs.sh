@@ -39,7 +39,7 @@ load_modules peerdma peerdma_nvidia peerdma_fpga
 [ "$("$BUILD/peerdma/tools/peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left"
 "$chaos" table_version=0x00030000
 "$BUILD/peers/fpga/fpga-copy" --size 4000 --cards 0
-[ $? = 4 ] || die "fpga-copy works with a table that nobody understands"
+[ $? = 4 ] || die "fpga-copy works with a table of a version that the bridge does not know"
 "$chaos" table_version=0 revoke_every=1
 text=$("$BUILD/peers/fpga/fpga-copy" --size 64K --cards 0 2>&1) && die "a copy whose pins are revoked succeeds"
 case $text in

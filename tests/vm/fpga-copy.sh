@@ -50,7 +50,7 @@ expect 0 --size 64K --revoke --gpu-dst amd:0
 expect 2 --gpu-src intel:0
 unload_modules amdgpu peerdma_amd
 
-# Anybody may use the cards; addresses are for the privileged only.
+# Any user may use the cards; addresses are for the privileged only.
 chmod a+rw /dev/softgpu* 2>/dev/null
 plain="setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all"
 text=$($plain "$copy" --size 5000) || die "does not work for an ordinary user: $text"

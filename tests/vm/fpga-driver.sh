@@ -30,7 +30,7 @@ echo 5000 >$parameters/timeout_ms
 sleep 0.3
 "$copy" --host --size 5000 --cards 0 || die "the card did not come back after a timeout"
 
-# The same in the middle of a copy whose memory is then freed: whoever notices
+# The same in the middle of a copy whose memory is then freed: whichever notices
 # first, the copy (4) or the revocation (0 or 4), no DMA goes on and the card recovers.
 (
 	sleep 0.3

@@ -29,7 +29,7 @@ conforms() {
 	[ $code = 0 ] || die "the core breaks its contract"
 }
 
-insmod "$MODDIR/peerdma_peer_core.ko" drivers=nobody,peer_core_test+inval || die "the core does not load"
+insmod "$MODDIR/peerdma_peer_core.ko" drivers=absent,peer_core_test+inval || die "the core does not load"
 dmesg | grep -q 'peerdma_peer_core: adds peer memory' || die "it does not say what it is"
 [ -d "$peers" ] || die "no $peers"
 conforms

@@ -9,7 +9,7 @@
 # in `make check-debug-rounds`.  STRESS_ARGS="--seed N --rounds N" overrules.
 # What a right client cannot avoid, as NVIDIA's driver has no call for it: the last file of a
 # process that is gone ends its pins, or a token's context ends beside the put; and such a
-# pin's callback may come when there is no one left who knows its table.
+# pin's callback may come when no driver is left that knows its table.
 # vm-allow: ^nvidia: client peerdma_nvidia: put_pages\(0x[0-9a-f]+\) (in another process|by a token)
 # vm-allow: ^nvidia: client peerdma_nvidia: the free callback of 0x[0-9a-f]+ ends without
 # vm: --cards 2 --gpus 2 --vram 32M --dmesg-max info --timeout 1500 --env STRESS_ARGS --env SEED=20261122 --env ROUNDS=45 --env TEGRA=40

@@ -27,9 +27,6 @@ share dmabuf
 "$BUILD/tests/user/user_ipc" || die "memory of other processes: see above"
 "$BUILD/tests/user/user_share" || die "memory that goes by descriptors: see above"
 "$BUILD/tests/user/user_pointer" || die "what a pointer is: see above"
-load_modules nvidia nvp2p_test
-share four-processes
-unload_modules nvidia nvp2p_test
 insmod "$MODDIR/nvidia.ko" NVreg_GrdmaPciTopoCheckOverride=2 || die "nvidia.ko does not load"
 share topology
 unload_modules nvidia

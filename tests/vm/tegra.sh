@@ -66,4 +66,4 @@ done
 load_fuse
 "$BUILD/tests/kernel/tegra_hostile" || exit
 unload_modules softgpu nvidia_p2p tegra_test peerdma peerdma_tegra peerdma_importer peerdma_client
-dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that nobody frees"
+dmesg | grep -q "nvidia_p2p: .*has not freed the page table" || die "not named: a table that is never freed"

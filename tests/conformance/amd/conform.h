@@ -10,20 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "board.h"
 #include "child.h"
 #include "amd_rdma_test.h"
 
 #define PAGE	((uint64_t)getpagesize())	/* the system's */
 #define BLOCK	((uint64_t)2 << 20)
 
-enum verdict { OK, FAIL, NA };
-
-/* One row of the table; in the group that runs. */
-void row(enum verdict verdict, const char *what, const char *expected, const char *seen, ...)
-	__attribute__((format(printf, 4, 5)));
-#define judge(ok, ...) row((ok) ? OK : FAIL, __VA_ARGS__)
-/* A call's return value against the one that it must be. */
-void returns(const char *what, int want, int ret);
+/* The group that runs. */
+extern const char *group_name;
 
 /* Does an operation; ends the process when it makes no sense. */
 struct amd_rdma_test_call t_do(struct amd_rdma_test_call c);

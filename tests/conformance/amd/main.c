@@ -6,33 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define ROWS_MAX	128
-
-/* Shared with the processes that the rules run in. */
-static struct board {
-	unsigned int count;
-	struct row {
-		enum verdict verdict;
-		char group[24], what[72], expected[48], seen[64];
-	} rows[ROWS_MAX];
-} *board;
 
 int api;
 bool callbacks = true;
 uint32_t peer;
 static unsigned int seconds = 120;
-static const char *only, *group_name;
+static const char *only;
+const char *group_name;
 static int client = -1;
 
 static struct {
@@ -55,40 +40,6 @@ static const char usage[] =
 	"  --timeout       seconds that a group of rules may take (120)\n"
 	"\n"
 	"Exit code: 0 all rules are kept, 1 some are not, 2 it could not be tried.\n";
-
-void row(enum verdict verdict, const char *what, const char *expected, const char *seen, ...)
-{
-	unsigned int at = __atomic_fetch_add(&board->count, 1, __ATOMIC_SEQ_CST);
-	struct row *r = &board->rows[at];
-	va_list args;
-
-	if (at >= ROWS_MAX)
-		return;
-	r->verdict = verdict;
-	snprintf(r->group, sizeof(r->group), "%s", group_name);
-	snprintf(r->what, sizeof(r->what), "%s", what);
-	snprintf(r->expected, sizeof(r->expected), "%s", expected);
-	va_start(args, seen);
-	vsnprintf(r->seen, sizeof(r->seen), seen, args);
-	va_end(args);
-}
-
-static void errname(int ret, char *to, size_t size)
-{
-	if (ret < 0)
-		snprintf(to, size, "-%s", strerrorname_np(-ret) ? strerrorname_np(-ret) : "?");
-	else
-		snprintf(to, size, "%d", ret);
-}
-
-void returns(const char *what, int want, int ret)
-{
-	char expected[32], seen[32];
-
-	errname(want, expected, sizeof(expected));
-	errname(ret, seen, sizeof(seen));
-	judge(ret == want, what, expected, "%s", seen);
-}
 
 struct amd_rdma_test_call t_do(struct amd_rdma_test_call c)
 {
@@ -159,61 +110,25 @@ void gpu_copy(void *dst, const void *src, size_t size)
 
 /* ---- running ---- */
 
+static void (*group_run)(void);
+
+static void run_it(void)
+{
+	if (!hip_up()) {
+		fprintf(stderr, "there is no libamdhip64.so.6\n");
+		exit(2);
+	}
+	group_run();
+}
+
 static void run_group(const struct group *g)
 {
-	const time_t until = time(NULL) + seconds;
-	int status;
-	pid_t pid;
-
 	if (only && strcmp(only, g->name))
 		return;
 	group_name = g->name;
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		if (!hip_up()) {
-			fprintf(stderr, "there is no libamdhip64.so.6\n");
-			exit(2);
-		}
-		g->run();
-		exit(0);
-	}
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (time(NULL) >= until + 5) {
-			row(FAIL, "an end", "an end", "none in %u s, and it cannot be killed", seconds);
-			return;
-		}
-		if (time(NULL) >= until)
-			kill(pid, SIGKILL);
-		nap_ms(5);
-	}
-	if (WIFSIGNALED(status))
-		row(FAIL, "an end", "an end", "signal %d", WTERMSIG(status));
-	else if (WEXITSTATUS(status))
-		row(FAIL, "that it can be tried", "an end", "it broke off: see standard error");
+	group_run = g->run;
+	run_alone(run_it, g->name, "an end", seconds);
 	T(.op = A_RESET);
-}
-
-static unsigned int count(enum verdict verdict)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < board->count && i < ROWS_MAX; i++)
-		n += board->rows[i].verdict == verdict;
-	return n;
-}
-
-static void table(void)
-{
-	static const char *const verdicts[] = { "ok", "FAIL", "n.a." };
-
-	printf("amd_rdma_interface %d.0\n\n%-14s %-64s %-34s %-34s\n", api, "rule", "what was done", "expected", "seen");
-	for (unsigned int i = 0; i < board->count && i < ROWS_MAX; i++) {
-		const struct row *r = &board->rows[i];
-
-		printf("%-14s %-64s %-34s %-34s %s\n", r->group, r->what, r->expected, r->seen, verdicts[r->verdict]);
-	}
-	printf("\n%u ok, %u FAIL, %u n.a.\n", count(OK), count(FAIL), count(NA));
 }
 
 static int cannot(const char *why)
@@ -229,7 +144,6 @@ static bool parse(int argc, char **argv)
 		{ "peer", required_argument, NULL, 'p' }, { "timeout", required_argument, NULL, 't' },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
-	unsigned int domain, bus, device, function;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", list, NULL)) != -1) {
@@ -241,9 +155,8 @@ static bool parse(int argc, char **argv)
 			only = optarg;
 			break;
 		case 'p':
-			if (sscanf(optarg, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4)
+			if (!pci_address(optarg, &peer))
 				return false;
-			peer = domain << 16 | bus << 8 | device << 3 | function;
 			break;
 		case 't':
 			seconds = (unsigned int)atoi(optarg);
@@ -267,13 +180,13 @@ int main(int argc, char **argv)
 	client = open("/dev/" AMD_RDMA_TEST_DEVICE, O_RDWR | O_CLOEXEC);
 	if (client < 0)
 		return cannot("/dev/" AMD_RDMA_TEST_DEVICE ": load amd_rdma_test.ko or amd_rdma_test_1.ko, and be root");
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (board == MAP_FAILED)
+	if (!board_up())
 		return cannot("no memory");
 	api = (int)T(.op = A_VERSION).value;
 	for (const struct group *g = groups; g->run; g++)
 		run_group(g);
-	table();
+	printf("amd_rdma_interface %d.0\n\n", api);
+	print_table(14);
 	if (!count(OK))
 		return cannot("nothing was tried");
 	return count(FAIL) ? 1 : 0;

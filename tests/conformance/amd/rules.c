@@ -35,12 +35,12 @@ static int put(void)
 /* A failure, in this version's way. */
 static void fails(const char *what, struct amd_rdma_test_call c, int want_1, int want_2)
 {
-	returns(what, api == 1 ? want_1 : want_2, c.ret);
+	returns(group_name, what, api == 1 ? want_1 : want_2, c.ret);
 	if (api == 1)
-		judge(!c.has_info && !c.untouched, "  and *info", "NULL", "%s",
+		judge(!c.has_info && !c.untouched, group_name, "  and *info", "NULL", "%s",
 		      c.has_info ? "set" : c.untouched ? "as before" : "NULL");
 	else if (!want_2)
-		judge(c.untouched, "  and *info", "as before", "%s", c.untouched ? "as before" : c.has_info ? "set" : "NULL");
+		judge(c.untouched, group_name, "  and *info", "as before", "%s", c.untouched ? "as before" : c.has_info ? "set" : "NULL");
 	if (c.has_info)
 		put();
 }
@@ -65,32 +65,32 @@ static void pages(void)
 	bool small = true;
 
 	c = get(p, BLOCK);
-	returns("get_pages of an allocation", 0, c.ret);
-	judge(c.has_info, "  and *info", "set", "%s", c.has_info ? "set" : "NULL");
+	returns(group_name, "get_pages of an allocation", 0, c.ret);
+	judge(c.has_info, group_name, "  and *info", "set", "%s", c.has_info ? "set" : "NULL");
 	if (!c.has_info)
 		exit(2);
-	judge(c.info_va == (uintptr_t)p && c.info_size == BLOCK, "info: va and size", "as asked for", "%#llx, %#llx",
+	judge(c.info_va == (uintptr_t)p && c.info_size == BLOCK, group_name, "info: va and size", "as asked for", "%#llx, %#llx",
 	      (unsigned long long)c.info_va, (unsigned long long)c.info_size);
-	judge(c.info_pid == (uint32_t)getpid(), "info: pid, where NULL was given", "the caller's", "%u", c.info_pid);
-	judge(c.bytes == BLOCK, "info: the table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
+	judge(c.info_pid == (uint32_t)getpid(), group_name, "info: pid, where NULL was given", "the caller's", "%u", c.info_pid);
+	judge(c.bytes == BLOCK, group_name, "info: the table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
 	if (api == 1) {
 		T(.op = A_SEGMENTS, .data = (uintptr_t)segs, .length = 512);
 		for (unsigned int i = 0; i < 512 && i < c.segments; i++)
 			small &= segs[2 * i + 1] == PAGE;
-		judge(small && c.segments == BLOCK / PAGE, "info: the table's entries", "a page each", "%u", c.segments);
+		judge(small && c.segments == BLOCK / PAGE, group_name, "info: the table's entries", "a page each", "%u", c.segments);
 	}
 	gpu_copy(p + BLOCK - 4, &in, 4);
-	judge(word_is(c, BLOCK - 4, in), "what hipMemcpy wrote, read at its address", "the same", "%s",
+	judge(word_is(c, BLOCK - 4, in), group_name, "what hipMemcpy wrote, read at its address", "the same", "%s",
 	      word_is(c, BLOCK - 4, in) ? "the same" : "other");
 	T(.op = A_POKE, .va = 4096, .data = (uintptr_t)&out, .length = 4);
 	gpu_copy(&in, p + 4096, 4);
-	judge(in == out, "what was written there, read by hipMemcpy", "the same", "%#x", in);
-	judge(*(volatile uint32_t *)(p + 4096) == out, "and by the CPU at the GPU's address", "the same", "%#x",
+	judge(in == out, group_name, "what was written there, read by hipMemcpy", "the same", "%#x", in);
+	judge(*(volatile uint32_t *)(p + 4096) == out, group_name, "and by the CPU at the GPU's address", "the same", "%#x",
 	      *(volatile uint32_t *)(p + 4096));
-	returns("put_pages", 0, put());
-	judge(!T(.op = A_STATE).has_info, "  and *info", "NULL", "%s", T(.op = A_STATE).has_info ? "set" : "NULL");
+	returns(group_name, "put_pages", 0, put());
+	judge(!T(.op = A_STATE).has_info, group_name, "  and *info", "NULL", "%s", T(.op = A_STATE).has_info ? "set" : "NULL");
 	gpu_free(p);
-	judge(!T(.op = A_STATE).callbacks, "the memory is freed after put_pages", "no callback", "%u",
+	judge(!T(.op = A_STATE).callbacks, group_name, "the memory is freed after put_pages", "no callback", "%u",
 	      T(.op = A_STATE).callbacks);
 }
 
@@ -100,25 +100,25 @@ static void parts(void)
 	struct amd_rdma_test_call c = get(p + 3 * PAGE, 2 * PAGE);
 	uint32_t in = 0x5eed0003;
 
-	returns("get_pages of two pages inside an allocation", 0, c.ret);
-	judge(c.bytes == 2 * PAGE, "  its table", "two pages", "%llu", (unsigned long long)c.bytes);
+	returns(group_name, "get_pages of two pages inside an allocation", 0, c.ret);
+	judge(c.bytes == 2 * PAGE, group_name, "  its table", "two pages", "%llu", (unsigned long long)c.bytes);
 	gpu_copy(p + 4 * PAGE, &in, 4);
-	judge(word_is(c, PAGE, in), "  its second page", "that one", "%s", word_is(c, PAGE, in) ? "that one" : "another");
+	judge(word_is(c, PAGE, in), group_name, "  its second page", "that one", "%s", word_is(c, PAGE, in) ? "that one" : "another");
 	put();
 	if (api == 1) {
 		fails("an address that is no whole page", get(p + 100, PAGE), -EINVAL, 0);
 	} else {
 		c = get(p + PAGE + 100, PAGE);
-		returns("a range that is no whole pages", 0, c.ret);
-		judge(c.bytes == 2 * PAGE && c.info_va == (uintptr_t)p + PAGE + 100 && c.info_size == PAGE,
+		returns(group_name, "a range that is no whole pages", 0, c.ret);
+		judge(c.bytes == 2 * PAGE && c.info_va == (uintptr_t)p + PAGE + 100 && c.info_size == PAGE, group_name,
 		      "  is widened, info as asked for", "two pages", "%llu", (unsigned long long)c.bytes);
 		put();
 	}
 	for (int slot = 0; slot < 2; slot++)
 		c = T(.op = A_GET, .slot = slot, .va = (uintptr_t)p, .length = BLOCK);
-	returns("the same range held twice", 0, c.ret);
+	returns(group_name, "the same range held twice", 0, c.ret);
 	T(.op = A_PUT, .slot = 0);
-	returns("  and let go of one by one", 0, T(.op = A_PUT, .slot = 1).ret);
+	returns(group_name, "  and let go of one by one", 0, T(.op = A_PUT, .slot = 1).ret);
 	gpu_free(p);
 }
 
@@ -135,20 +135,20 @@ static void wrong(void)
 	fails("GPU memory that was freed", get(freed, BLOCK), -EINVAL, 0);
 	fails("past an allocation's end", get(low + BLOCK - PAGE, 2 * PAGE), -EINVAL, 0);
 	c = get(p, 0);
-	returns("length 0", -EINVAL, c.ret);
+	returns(group_name, "length 0", -EINVAL, c.ret);
 	c = get(p, UINT64_MAX - 8191);
-	returns("a length that wraps", -EINVAL, c.ret);
+	returns(group_name, "a length that wraps", -EINVAL, c.ret);
 	c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .flags = W_NULL_INFO);
-	returns("nowhere for the info to go", -EINVAL, c.ret);
+	returns(group_name, "nowhere for the info to go", -EINVAL, c.ret);
 	if (api >= 2) {
 		c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .flags = W_NULL_DEVICE);
-		returns("no dma_dev", -EINVAL, c.ret);
+		returns(group_name, "no dma_dev", -EINVAL, c.ret);
 	}
-	returns("put_pages(NULL)", -EINVAL, T(.op = A_PUT, .flags = W_NULL_INFO).ret);
-	returns("put_pages of NULL", -EINVAL, T(.op = A_PUT, .flags = W_EMPTY).ret);
+	returns(group_name, "put_pages(NULL)", -EINVAL, T(.op = A_PUT, .flags = W_NULL_INFO).ret);
+	returns(group_name, "put_pages of NULL", -EINVAL, T(.op = A_PUT, .flags = W_EMPTY).ret);
 	must_get(p, BLOCK);
 	put();
-	returns("put_pages of what was put", -EINVAL, T(.op = A_PUT, .flags = W_STALE).ret);
+	returns(group_name, "put_pages of what was put", -EINVAL, T(.op = A_PUT, .flags = W_STALE).ret);
 	gpu_free(p);
 	gpu_free(q);
 }
@@ -177,14 +177,14 @@ static void parent_asks(void *arg)
 
 	/* In the child: its parent's memory, by its parent's pid, and not by its own. */
 	c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .pid = getppid());
-	returns("another process's memory, by its pid", 0, c.ret);
-	judge(c.has_info, "  and *info", "set", "%s", c.has_info ? "set" : "not set");
+	returns(group_name, "another process's memory, by its pid", 0, c.ret);
+	judge(c.has_info, group_name, "  and *info", "set", "%s", c.has_info ? "set" : "not set");
 	if (c.has_info)
-		returns("  put by who has no GPU", 0, put());
+		returns(group_name, "  put by who has no GPU", 0, put());
 	fails("the same, pid NULL: the caller's own", get(p, BLOCK), -EINVAL, -ESRCH);
-	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p, .pid = getppid()).ret == 1, "is_gpu_address, by its pid", "1", "%d",
+	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p, .pid = getppid()).ret == 1, group_name, "is_gpu_address, by its pid", "1", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)p, .pid = getppid()).ret);
-	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p).ret == 0, "is_gpu_address, pid NULL", "0", "%d",
+	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p).ret == 0, group_name, "is_gpu_address, pid NULL", "0", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)p).ret);
 }
 
@@ -197,21 +197,21 @@ static void whose(void)
 	pid_t pid;
 
 	c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .pid = getpid());
-	returns("the caller's own pid", 0, c.ret);
-	judge(c.has_info && c.info_pid == (uint32_t)getpid(), "  info: pid", "that one", "%u", c.info_pid);
+	returns(group_name, "the caller's own pid", 0, c.ret);
+	judge(c.has_info && c.info_pid == (uint32_t)getpid(), group_name, "  info: pid", "that one", "%u", c.info_pid);
 	put();
 	if (pthread_create(&id, NULL, thread, &t))
 		exit(2);
 	while (!t.tid)
 		nap_ms(1);
 	c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .pid = t.tid);
-	returns("the pid of another thread of it", 0, c.ret);
-	judge(c.has_info, "  and *info", "set", "%s", c.has_info ? "set" : "not set");
+	returns(group_name, "the pid of another thread of it", 0, c.ret);
+	judge(c.has_info, group_name, "  and *info", "set", "%s", c.has_info ? "set" : "not set");
 	put();
 	t.done = true;
 	pthread_join(id, NULL);
 	if (!in_child(parent_asks, p))
-		row(FAIL, "another process", "an end", "none");
+		row(FAIL, group_name, "another process", "an end", "none");
 	pid = fork();
 	if (!pid)
 		_exit(0);
@@ -219,12 +219,12 @@ static void whose(void)
 	fails("the pid of a process that died, not yet reaped",
 	      T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .pid = pid), -EINVAL, -ESRCH);
 	waitpid(pid, NULL, 0);
-	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p + BLOCK - 1).ret == 1, "is_gpu_address of the last byte", "1", "%d",
+	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p + BLOCK - 1).ret == 1, group_name, "is_gpu_address of the last byte", "1", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)p + BLOCK - 1).ret);
-	judge(T(.op = A_IS_GPU, .va = (uintptr_t)own).ret == 0, "is_gpu_address of memory of the process", "0", "%d",
+	judge(T(.op = A_IS_GPU, .va = (uintptr_t)own).ret == 0, group_name, "is_gpu_address of memory of the process", "0", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)own).ret);
 	c = T(.op = A_PAGE_SIZE, .va = (uintptr_t)p, .length = BLOCK);
-	judge(!c.ret && c.value == PAGE, "get_page_size", "0, the system's", "%d, %llu", c.ret, (unsigned long long)c.value);
+	judge(!c.ret && c.value == PAGE, group_name, "get_page_size", "0, the system's", "%d, %llu", c.ret, (unsigned long long)c.value);
 	gpu_free(p);
 }
 
@@ -235,12 +235,12 @@ static void judge_callback(const char *how, uint32_t word, int tid)
 {
 	struct amd_rdma_test_call c = T(.op = A_STATE);
 
-	judge(c.callbacks == 1 && c.callbacks_done == 1, how, "one callback, over when it returns", "%u, %u", c.callbacks,
+	judge(c.callbacks == 1 && c.callbacks_done == 1, group_name, how, "one callback, over when it returns", "%u, %u", c.callbacks,
 	      c.callbacks_done);
-	judge(c.callback_valid, "  info, table and memory in it", "as before", "%s", c.callback_valid ? "as before" : "not so");
-	judge(c.callback_word == word, "  the memory's first word", "still there", "%#x", c.callback_word);
+	judge(c.callback_valid, group_name, "  info, table and memory in it", "as before", "%s", c.callback_valid ? "as before" : "not so");
+	judge(c.callback_word == word, group_name, "  the memory's first word", "still there", "%#x", c.callback_word);
 	if (tid)
-		judge((int)c.callback_tid == tid, "  the thread", "the one that frees", "%s",
+		judge((int)c.callback_tid == tid, group_name, "  the thread", "the one that frees", "%s",
 		      (int)c.callback_tid == tid ? "that one" : "another");
 }
 
@@ -288,7 +288,7 @@ static void goes(void)
 	char *p;
 
 	if (!callbacks) {
-		row(NA, "memory that goes away", "a callback", "this driver never calls back");
+		row(NA, group_name, "memory that goes away", "a callback", "this driver never calls back");
 		return;
 	}
 	/* Before this process uses the GPU: a child of one that does cannot. */
@@ -303,8 +303,8 @@ static void goes(void)
 	must_get(p, BLOCK);
 	gpu_free(p);
 	judge_callback("hipFree", 0x5eed0010, (int)syscall(SYS_gettid));
-	returns("put_pages after its callback", -EINVAL, T(.op = A_PUT, .flags = W_STALE).ret);
-	judge(signal_of(p) != 0, "the CPU, at the address of freed memory", "a signal", "%d", signal_of(p));
+	returns(group_name, "put_pages after its callback", -EINVAL, T(.op = A_PUT, .flags = W_STALE).ret);
+	judge(signal_of(p) != 0, group_name, "the CPU, at the address of freed memory", "a signal", "%d", signal_of(p));
 
 	p = gpu_alloc(BLOCK);
 	write_word(p, 0x5eed0012);
@@ -312,7 +312,7 @@ static void goes(void)
 	must_get(p, BLOCK);
 	gpu_free(p);
 	judge_callback("a client that puts in its callback", 0x5eed0012, 0);
-	returns("  put_pages there", -EINVAL, T(.op = A_STATE).callback_ret);
+	returns(group_name, "  put_pages there", -EINVAL, T(.op = A_STATE).callback_ret);
 	T(.op = A_ON_CALLBACK, .value = 0);
 }
 
@@ -330,7 +330,7 @@ static void waits(void)
 	pthread_t id;
 
 	if (!callbacks) {
-		row(NA, "put_pages during the callback", "waits", "this driver never calls back");
+		row(NA, group_name, "put_pages during the callback", "waits", "this driver never calls back");
 		return;
 	}
 	T(.op = A_ON_CALLBACK, .value = C_WAIT);
@@ -339,7 +339,7 @@ static void waits(void)
 		exit(2);
 	while (!T(.op = A_STATE).callbacks)
 		nap_ms(1);
-	/* Nobody is given the memory while a client may still use it. */
+	/* The memory is not given out while a client may still use it. */
 	q = gpu_alloc(BLOCK);
 	write_word(q, 0x5eed0013);
 	c = T(.op = A_GET, .slot = 1, .va = (uintptr_t)q, .length = BLOCK);
@@ -351,11 +351,11 @@ static void waits(void)
 		T(.op = A_SEGMENTS, .slot = 1, .data = (uintptr_t)b, .length = 1);
 		shared = a[0] == b[0];
 	}
-	judge(!shared, "memory allocated while a callback runs", "other memory", "%s", shared ? "the same" : "other");
+	judge(!shared, group_name, "memory allocated while a callback runs", "other memory", "%s", shared ? "the same" : "other");
 	T(.op = A_PUT, .slot = 1);
 	T(.op = A_RELEASE);
 	pthread_join(id, NULL);
-	judge(T(.op = A_STATE).callbacks_done == 1, "hipFree returns", "after the callback", "%u over",
+	judge(T(.op = A_STATE).callbacks_done == 1, group_name, "hipFree returns", "after the callback", "%u over",
 	      T(.op = A_STATE).callbacks_done);
 	T(.op = A_ON_CALLBACK, .value = 0);
 	gpu_free(q);
@@ -368,17 +368,17 @@ static void stays(void)
 	uint32_t word = 0;
 
 	if (callbacks) {
-		row(NA, "memory that is kept until put_pages", "", "this driver calls back instead");
+		row(NA, group_name, "memory that is kept until put_pages", "", "this driver calls back instead");
 		return;
 	}
 	write_word(p, 0x5eed0014);
 	must_get(p, BLOCK);
 	gpu_free(p);
 	c = T(.op = A_STATE);
-	judge(!c.callbacks, "hipFree", "no callback", "%u", c.callbacks);
+	judge(!c.callbacks, group_name, "hipFree", "no callback", "%u", c.callbacks);
 	T(.op = A_PEEK, .data = (uintptr_t)&word, .length = 4);
-	judge(word == 0x5eed0014, "  what was there", "still there", "%#x", word);
-	returns("put_pages, after hipFree", 0, put());
+	judge(word == 0x5eed0014, group_name, "  what was there", "still there", "%#x", word);
+	returns(group_name, "put_pages, after hipFree", 0, put());
 }
 
 /* ---- for a device ---- */
@@ -389,14 +389,14 @@ static void device(void)
 	struct amd_rdma_test_call c;
 
 	if (api == 1 || !peer) {
-		row(NA, "addresses for a device", "", "%s", api == 1 ? "version 1.0 has none" : "name a PCI device by --peer");
+		row(NA, group_name, "addresses for a device", "", "%s", api == 1 ? "version 1.0 has none" : "name a PCI device by --peer");
 		return;
 	}
 	c = T(.op = A_GET, .va = (uintptr_t)p, .length = BLOCK, .bdf = peer);
-	returns("get_pages for a PCI device", 0, c.ret);
-	judge(c.bytes == BLOCK, "  its table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
+	returns(group_name, "get_pages for a PCI device", 0, c.ret);
+	judge(c.bytes == BLOCK, group_name, "  its table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
 	if (c.has_info)
-		returns("  put_pages", 0, put());
+		returns(group_name, "  put_pages", 0, put());
 	gpu_free(p);
 }
 
@@ -408,20 +408,20 @@ static void host_pool(void)
 	struct amd_rdma_test_call c;
 
 	if (!p) {
-		row(NA, "memory of the CPU's pool", "hipHostMalloc", "this HIP has none");
+		row(NA, group_name, "memory of the CPU's pool", "hipHostMalloc", "this HIP has none");
 		return;
 	}
 	memset(p, 1, BLOCK);
 	c = T(.op = A_IS_GPU, .va = (uintptr_t)p + 100);
-	judge(c.ret == 1, "is_gpu_address of the CPU's pool", "1", "%d", c.ret);
+	judge(c.ret == 1, group_name, "is_gpu_address of the CPU's pool", "1", "%d", c.ret);
 	c = get(p, BLOCK);
-	returns("get_pages of it", 0, c.ret);
-	judge(c.has_info && c.bytes == BLOCK, "  its table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
+	returns(group_name, "get_pages of it", 0, c.ret);
+	judge(c.has_info && c.bytes == BLOCK, group_name, "  its table covers it", "2097152 bytes", "%llu", (unsigned long long)c.bytes);
 	if (c.has_info)
-		returns("  put_pages", 0, put());
+		returns(group_name, "  put_pages", 0, put());
 	host_free(p);
 	c = T(.op = A_IS_GPU, .va = (uintptr_t)p);
-	judge(c.ret == 0, "is_gpu_address once it is freed", "0", "%d", c.ret);
+	judge(c.ret == 0, group_name, "is_gpu_address once it is freed", "0", "%d", c.ret);
 }
 
 const struct group groups[] = {

@@ -11,7 +11,7 @@ static u32 clients_on(u32 gpu)
 	return n;
 }
 
-void check_counts(void)
+void compare_counts(void)
 {
 	struct sg_gpu_stats st;
 	u32 g;

@@ -93,14 +93,14 @@ void ctx_gone(u32 ctx)
 		if (w.streams[i].used && w.streams[i].ctx == ctx)
 			w.streams[i].used = false;
 	}
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && w.works[i].ctx == ctx)
 			w.works[i].used = false;
 	}
 	w.ctxs[ctx].used = false;
 }
 
-/* A reservation goes with all that stands in it, whoever put it there. */
+/* A reservation goes with all that stands in it, whichever client put it there. */
 static void reservation_gone(struct n_reservation *r)
 {
 	u32 i;

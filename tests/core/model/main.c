@@ -30,7 +30,7 @@ struct job {
 
 static struct program program;
 
-/* What the sanitizer finds is a failure, whoever runs this. */
+/* What the sanitizer finds is a failure, also when another program runs this. */
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void)
 {
@@ -58,7 +58,7 @@ static void work(struct job *job, u64 steps, u64 seed, u32 index, u32 jobs)
 	u32 i;
 
 	for (i = 0; done < steps; i++) {
-		u64 world = rnd(&state);
+		u64 world = rnd_u64(&state);
 
 		done += program_length(world);
 		if (i % jobs != index)
@@ -142,7 +142,7 @@ static int run_planted(u64 seed)
 
 	planted = true;
 	do {
-		program_random(&program, rnd(&state));
+		program_random(&program, rnd_u64(&state));
 	} while (!fails(&program, false, NULL));
 	shrink(&program);
 	program_print(&program, stdout);

@@ -34,7 +34,7 @@
 #define SHARES		16
 #define PINS		32
 #define MOVABLES	8
-#define WORKS		24
+#define JOBS		24
 #define WINDOW_PAGES	256	/* at most */
 #define VRAM_MAX	48u	/* pages */
 #define MEM_PAGES	VRAM_MAX	/* of one allocation, at most */
@@ -210,7 +210,7 @@ struct world {
 	struct n_event events[EVENTS];
 	struct n_pin pins[PINS];
 	struct n_movable movables[MOVABLES];
-	struct n_work works[WORKS];
+	struct n_work works[JOBS];
 	struct sg_chaos chaos;
 	u32 pins_until_revoke;
 	u64 random;			/* of chaos */
@@ -265,7 +265,7 @@ u32 gpu_for(int ctx, u32 client);
 /* Chooses where to allocate, and by which client: a context, or -1 for none; false: there is nothing to choose. */
 bool choose_ctx(u32 n, u32 by, bool none, int *ctx, u32 *client);
 
-/* ops_life.c: a GPU's memory is nobody's any more */
+/* ops_life.c: a GPU's memory has no owner any more */
 void vram_away(u8 *vram);
 
 /* ends.c: what goes with what, after the core has done it */
@@ -295,7 +295,7 @@ bool held_work_on(u32 proc, u64 va, u64 len);
 const u8 *look(u32 range, u32 cell);
 
 /* check.c */
-void check_counts(void);
+void compare_counts(void);
 void check_all(void);
 
 /* The operations, by the file they stand in. */

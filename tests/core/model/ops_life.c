@@ -191,7 +191,7 @@ void vram_away(u8 *vram)
 	(void)vram;
 }
 
-/* It takes the lowest index that nobody uses any more. */
+/* It takes the lowest index that is not used any more. */
 void op_gpu_add(const u32 *arg)
 {
 	u64 size = w.config.vram * PAGE;

@@ -156,7 +156,7 @@ static int end_buf(const u32 *arg, u32 nr, u32 kinds)
 	MUST(sg_call(w.clients[client].c, nr, &a, sizeof(a)) == want);
 	if (want)
 		return -1;
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && (int)w.works[i].ctx == w.bufs[at].ctx)
 			w.works[i].used = false;
 	}
@@ -247,7 +247,7 @@ void op_set_attr(const u32 *arg)
 		w.bufs[at].sync = a.value;
 }
 
-/* Any address: of this process, of another, or nobody's. */
+/* Any address: of this process, of another, or of none. */
 void op_query(const u32 *arg)
 {
 	int i = PICK(w.bufs, arg[0]), client = PICK(w.clients, arg[1]), at, r;

@@ -16,7 +16,7 @@ static void in_callback(struct tpin *t)
 	sg_pin_unhold(pin);
 }
 
-/* Strict mode: the GPU's copy of managed memory, made by whoever pins it first. */
+/* Strict mode: the GPU's copy of managed memory, made by the first pin. */
 static int naive_copy(u32 proc, int ctx, u64 va, int *range)
 {
 	int i = buf_at(proc, va);
@@ -281,7 +281,7 @@ static bool work_on(u32 mem)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && (w.works[i].mem[0] == (int)mem || w.works[i].mem[1] == (int)mem))
 			return true;
 	}

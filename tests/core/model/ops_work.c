@@ -28,7 +28,7 @@ static bool has_work(u32 ctx)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && w.works[i].ctx == ctx)
 			return true;
 	}
@@ -39,7 +39,7 @@ static void forget_work(u32 ctx)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].ctx == ctx)
 			w.works[i].used = false;
 	}
@@ -92,7 +92,7 @@ bool held_work_on(u32 proc, u64 va, u64 len)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		const struct n_work *k = &w.works[i];
 
 		if (k->used && k->held && w.ctxs[k->ctx].proc == proc &&
@@ -148,7 +148,7 @@ static bool settle_conflicts(const struct n_work *k)
 	bool later = false;
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (!w.works[i].used || !touch(&w.works[i], k))
 			continue;
 		if (ordered(&w.works[i], k))
@@ -241,7 +241,7 @@ void op_stream_destroy(const u32 *arg)
 	if (stream_call(_IOC_NR(SOFTGPU_STREAM_DESTROY), arg, &i))
 		return;
 	w.streams[i].used = false;
-	for (k = 0; k < WORKS; k++) {
+	for (k = 0; k < JOBS; k++) {
 		if (w.works[k].used && w.works[k].stream == i)
 			w.works[k].stream = -2;	/* goes on, in no order with others' */
 	}
@@ -251,7 +251,7 @@ static void stream_done(u32 ctx, int stream)
 {
 	u32 i;
 
-	for (i = 0; i < WORKS; i++) {
+	for (i = 0; i < JOBS; i++) {
 		if (w.works[i].used && w.works[i].ctx == ctx && w.works[i].stream == stream)
 			w.works[i].used = false;
 	}

@@ -21,7 +21,7 @@ static u32 random_kind(u64 *state)
 		for (i = 0; i < op_kinds; i++)
 			total += op_table[i].weight;
 	}
-	n = (u32)(rnd(state) % total);
+	n = (u32)(rnd_u64(state) % total);
 	for (i = 0; n >= op_table[i].weight; i++)
 		n -= op_table[i].weight;
 	return i;
@@ -29,7 +29,7 @@ static u32 random_kind(u64 *state)
 
 u32 program_length(u64 seed)
 {
-	return 100 + (u32)(rnd(&seed) % 2200);
+	return 100 + (u32)(rnd_u64(&seed) % 2200);
 }
 
 void program_random(struct program *p, u64 seed)
@@ -38,21 +38,21 @@ void program_random(struct program *p, u64 seed)
 	u64 state = seed;
 	u32 i, k;
 
-	p->count = 100 + (u32)(rnd(&state) % 2200);
-	c->gpus = 1 + (u32)(rnd(&state) % GPUS);
-	c->procs = 1 + (u32)(rnd(&state) % PROCS);
-	c->vram = 16 + (u32)(rnd(&state) % 33);
-	c->bar1 = 8 + (u32)(rnd(&state) % 32);
-	c->reserved = (u32)(rnd(&state) % 3);
-	c->window = 32 + (u32)(rnd(&state) % (WINDOW_PAGES - 32));
-	c->per_pin = rnd(&state) % 8 == 0;
-	c->mode = rnd(&state) % 16 ? SOFTGPU_COMPUTE_DEFAULT : SOFTGPU_COMPUTE_EXCLUSIVE;
-	c->strict = rnd(&state) % 6 == 0;
-	c->clients = rnd(&state) % 6 ? 0 : (u32)(rnd(&state) % (1u << c->procs));
+	p->count = 100 + (u32)(rnd_u64(&state) % 2200);
+	c->gpus = 1 + (u32)(rnd_u64(&state) % GPUS);
+	c->procs = 1 + (u32)(rnd_u64(&state) % PROCS);
+	c->vram = 16 + (u32)(rnd_u64(&state) % 33);
+	c->bar1 = 8 + (u32)(rnd_u64(&state) % 32);
+	c->reserved = (u32)(rnd_u64(&state) % 3);
+	c->window = 32 + (u32)(rnd_u64(&state) % (WINDOW_PAGES - 32));
+	c->per_pin = rnd_u64(&state) % 8 == 0;
+	c->mode = rnd_u64(&state) % 16 ? SOFTGPU_COMPUTE_DEFAULT : SOFTGPU_COMPUTE_EXCLUSIVE;
+	c->strict = rnd_u64(&state) % 6 == 0;
+	c->clients = rnd_u64(&state) % 6 ? 0 : (u32)(rnd_u64(&state) % (1u << c->procs));
 	for (i = 0; i < p->count; i++) {
 		p->ops[i].kind = random_kind(&state);
 		for (k = 0; k < 4; k++)
-			p->ops[i].arg[k] = (u32)rnd(&state);
+			p->ops[i].arg[k] = (u32)rnd_u64(&state);
 	}
 }
 
@@ -140,7 +140,7 @@ static void world_down(void)
 			client_gone(i);
 		}
 	}
-	check_counts();
+	compare_counts();
 	for (i = 0; i < PINS; i++) {
 		if (w.pins[i].used) {
 			MUST(w.pins[i].persistent);
@@ -148,13 +148,13 @@ static void world_down(void)
 			pin_ended(i, 0);
 		}
 	}
-	check_counts();
+	compare_counts();
 	for (i = 0; i < MOVABLES; i++) {
 		if (w.movables[i].used)
 			sg_movable_put(&w.movables[i].k);
 		w.movables[i].used = false;
 	}
-	check_counts();
+	compare_counts();
 	for (i = 0; i < GPUS; i++) {
 		struct sg_gpu_stats st;
 
@@ -177,7 +177,7 @@ void program_run(const struct program *p, u32 *step)
 
 		test_step = *step;
 		op_table[o->kind].run(o->arg);
-		check_counts();
+		compare_counts();
 		if (*step % 64 == 63)
 			check_all();
 	}

@@ -55,12 +55,10 @@ void **ibv_get_device_list(int *count)
 
 void ibv_free_device_list(void **list)
 {
-	(void)list;
 }
 
 const char *ibv_get_device_name(void *d)
 {
-	(void)d;
 	return "fake0";
 }
 
@@ -135,7 +133,6 @@ static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_
 
 static int poll_cq(void *cq, int count, struct verbs_done *out)
 {
-	(void)cq;
 	if (fake.slow && fake.slow--)
 		return 0;
 	if (fake.poll_error)
@@ -177,13 +174,11 @@ static int gone(void)
 
 int ibv_close_device(struct verbs_opened *o)
 {
-	(void)o;
 	return gone();
 }
 
 int ibv_query_port(struct verbs_opened *o, uint8_t port, struct verbs_port *out)
 {
-	(void)o;
 	if (port > 2)
 		return EINVAL;
 	*out = (struct verbs_port){ .state = port > fake.port_down ? VERBS_PORT_ACTIVE : 1, .active_mtu = 3, .gids = GIDS,
@@ -194,8 +189,6 @@ int ibv_query_port(struct verbs_opened *o, uint8_t port, struct verbs_port *out)
 /* The first is none. */
 int ibv_query_gid(struct verbs_opened *o, uint8_t port, int index, void *gid)
 {
-	(void)o;
-	(void)port;
 	memset(gid, index, 16);
 	return index < GIDS ? 0 : -1;
 }
@@ -212,15 +205,11 @@ void *ibv_alloc_pd(struct verbs_opened *o)
 
 int ibv_dealloc_pd(void *pd)
 {
-	(void)pd;
 	return gone();
 }
 
 void *ibv_create_cq(struct verbs_opened *o, int entries, void *own, void *channel, int vector)
 {
-	(void)o;
-	(void)own;
-	(void)channel;
 	errno = fake.cq_error ? fake.cq_error : entries < 1 || vector ? EINVAL : 0;
 	if (errno)
 		return NULL;
@@ -230,7 +219,6 @@ void *ibv_create_cq(struct verbs_opened *o, int entries, void *own, void *channe
 
 int ibv_destroy_cq(void *cq)
 {
-	(void)cq;
 	return gone();
 }
 
@@ -263,7 +251,6 @@ int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int which)
 
 int ibv_destroy_qp(struct verbs_qp *qp)
 {
-	(void)qp;
 	return gone();
 }
 
@@ -287,7 +274,6 @@ static struct verbs_mr *region(void *addr, size_t length, int access)
 
 struct verbs_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
 {
-	(void)pd;
 	if ((char *)addr >= fake.not_host && (char *)addr < fake.not_host + fake.not_host_length && fake.reg_error) {
 		errno = fake.reg_error;
 		return NULL;
@@ -298,7 +284,6 @@ struct verbs_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
 /* The tests' address of the memory is the processor's. */
 struct verbs_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	(void)pd;
 	errno = fake.dmabuf_error ? fake.dmabuf_error : offset || fcntl(fd, F_GETFD) < 0 ? EINVAL : 0;
 	if (errno)
 		return NULL;
@@ -317,8 +302,6 @@ int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iov
 {
 	struct verbs_mr *made;
 
-	(void)pd;
-	(void)attributes;
 	if (fake.kernel_error >= 0)
 		return fake.kernel_error ? fake.kernel_error : EOPNOTSUPP;
 	if (offset || fcntl(fd, F_GETFD) < 0)

@@ -185,9 +185,6 @@ int cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr)
 int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr);
 int cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr ptr)
 {
-	(void)value;
-	(void)attribute;
-	(void)ptr;
 	return unsafe();
 }
 
@@ -385,7 +382,6 @@ int cuStreamSynchronize(void *stream)
 {
 	uint64_t until;
 
-	(void)stream;
 	if (unsafe())
 		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&lock);
@@ -396,7 +392,7 @@ int cuStreamSynchronize(void *stream)
 	return fake_ipc_cuda.sync_error;
 }
 
-/* Host memory is in nobody's list. */
+/* Host memory is in no list. */
 static void look_at_end(CUdeviceptr p, size_t length)
 {
 	const struct memory *m;
@@ -410,7 +406,6 @@ static void look_at_end(CUdeviceptr p, size_t length)
 
 int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream)
 {
-	(void)stream;
 	fake_ipc_cuda.copies++;
 	look_at_end(to, length);
 	look_at_end(from, length);
@@ -483,7 +478,6 @@ int cuStreamAddCallback(void *stream, void (*fn)(void *stream, int error, void *
 int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags);
 int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
 {
-	(void)p;
 	if (fake_ipc_cuda.register_error)
 		return fake_ipc_cuda.register_error;
 	fake_ipc_cuda.registered++;
@@ -493,7 +487,6 @@ int cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
 int cuMemHostUnregister(void *p);
 int cuMemHostUnregister(void *p)
 {
-	(void)p;
 	fake_ipc_cuda.unregistered++;
 	fake_ipc_cuda.in_callback += calls_back;
 	return unsafe();
@@ -509,7 +502,6 @@ int cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *p, unsigned int flags)
 int cuStreamWaitValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
 int cuStreamWaitValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
 {
-	(void)stream;
 	return fake_ipc_cuda.wait_error ? fake_ipc_cuda.wait_error :
 	       queue((struct op) { .what = WAIT, .to = addr, .value = value, .flags = flags });
 }
@@ -517,7 +509,6 @@ int cuStreamWaitValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsig
 int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
 int cuStreamWriteValue64_v2(void *stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
 {
-	(void)stream;
 	return fake_ipc_cuda.write_error || flags ? fake_ipc_cuda.write_error :
 	       queue((struct op) { .what = WRITE, .to = addr, .value = value });
 }
@@ -623,7 +614,6 @@ int cuLaunchKernel(void *function, unsigned int blocks, unsigned int rows, unsig
 		uint64_t to, from, length;
 	} *copies = arguments[0];
 
-	(void)stream;
 	/* As NVIDIA's does. */
 	if (!blocks || !rows || !z || !threads || !ty || !tz) {
 		fake_ipc_cuda.wrong++;

@@ -39,47 +39,30 @@ static int64_t *at(struct handle signal)
 int hsa_amd_pointer_info(const void *ptr, void *info, void *alloc, uint32_t *n, void *agents);
 int hsa_amd_pointer_info(const void *ptr, void *info, void *alloc, uint32_t *n, void *agents)
 {
-	(void)ptr;
-	(void)info;
-	(void)alloc;
-	(void)n;
-	(void)agents;
 	return INVALID_ARGUMENT;
 }
 
 int hsa_agent_get_info(struct handle agent, int attribute, void *value);
 int hsa_agent_get_info(struct handle agent, int attribute, void *value)
 {
-	(void)agent;
-	(void)attribute;
-	(void)value;
 	return INVALID_ARGUMENT;
 }
 
 int hsa_amd_ipc_memory_create(void *ptr, size_t length, struct bytes *handle);
 int hsa_amd_ipc_memory_create(void *ptr, size_t length, struct bytes *handle)
 {
-	(void)ptr;
-	(void)length;
-	(void)handle;
 	return INVALID_ARGUMENT;
 }
 
 int hsa_amd_ipc_memory_attach(const struct bytes *handle, size_t length, uint32_t n, const struct handle *agents, void **ptr);
 int hsa_amd_ipc_memory_attach(const struct bytes *handle, size_t length, uint32_t n, const struct handle *agents, void **ptr)
 {
-	(void)handle;
-	(void)length;
-	(void)n;
-	(void)agents;
-	(void)ptr;
 	return INVALID_ARGUMENT;
 }
 
 int hsa_amd_ipc_memory_detach(void *ptr);
 int hsa_amd_ipc_memory_detach(void *ptr)
 {
-	(void)ptr;
 	return INVALID_ARGUMENT;
 }
 
@@ -96,7 +79,6 @@ int hsa_amd_signal_create(int64_t value, uint32_t n, const struct handle *consum
 	int error = fake_hsa.creating ? fake_hsa.creating() : 0;
 	int64_t *made = &values[(*used)++ % SIGNALS];
 
-	(void)consumers;
 	if (error || n || attributes != 2)
 		return error ? error : INVALID_ARGUMENT;
 	*made = value;
@@ -127,7 +109,6 @@ int hsa_amd_ipc_signal_attach(const struct bytes *handle, struct handle *signal)
 int hsa_signal_destroy(struct handle signal);
 int hsa_signal_destroy(struct handle signal)
 {
-	(void)signal;
 	if (fake_hsa.destroying)
 		fake_hsa.destroying();
 	fake_hsa.attached--;

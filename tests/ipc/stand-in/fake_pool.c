@@ -168,7 +168,6 @@ int cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, void *handle, void *s
 	struct pool *p;
 	int i = 0, ret = INVALID_VALUE;
 
-	(void)stream;
 	pthread_mutex_lock(&lock);
 	p = pool_of(handle);
 	while (p && i < PLACES && p->taken[i])

@@ -41,7 +41,6 @@ struct region {
 
 static const struct peer_memory_client *clients[2];
 static DEFINE_XARRAY_ALLOC1(regions);
-static atomic64_t unknown;
 static u32 next_id;
 static struct device *no_bus;		/* this module's own, which does no DMA */
 
@@ -182,10 +181,8 @@ int test_core_invalidate(void *handle, u64 context)
 	if (r)
 		kref_get(&r->ref);
 	xa_unlock(&regions);
-	if (!r) {
-		atomic64_inc(&unknown);
+	if (!r)
 		return 0;
-	}
 	WRITE_ONCE(r->begun, r->begun + 1);
 	wait = r->on & P_ON_WAIT;
 	/* What runs is waited for. */
@@ -348,9 +345,6 @@ static int call(struct region *r, struct peer_client_call *c)
 	case P_ON_INVALIDATE:
 		r->on = c->arg;
 		return 0;
-	case P_GO:
-		complete_all(&r->go);
-		return 0;
 	case P_STATE:
 		/* Latest first: what is done has begun. */
 		c->dma = READ_ONCE(r->done);
@@ -361,11 +355,8 @@ static int call(struct region *r, struct peer_client_call *c)
 		c->value = clients[0] && clients[0]->version[IB_PEER_MEMORY_VER_MAX - 1] ?
 			container_of(clients[0], struct peer_memory_client_ex, client)->flags : ~0U;
 		return !!clients[0] + !!clients[1];
-	case P_UNKNOWN:
-		c->value = atomic64_read(&unknown);
-		return 0;
 	}
-	if (!r->client || c->op > P_UNKNOWN)
+	if (!r->client || c->op > P_CLIENTS)
 		return -EINVAL;
 	switch (c->op) {
 	case P_GET_PAGES:

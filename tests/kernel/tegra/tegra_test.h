@@ -11,7 +11,7 @@
 #define TEGRA_KEEP_MAPPING	2	/* leaves its mapping to the driver */
 #define TEGRA_PUT_INSIDE	4	/* calls put_pages there */
 #define TEGRA_NO_CALLBACK	8	/* gives none */
-#define TEGRA_LEAK_TABLE	16	/* with KEEP_TABLE: nobody frees it, ever */
+#define TEGRA_LEAK_TABLE	16	/* with KEEP_TABLE: it is never freed */
 #define TEGRA_FREE_INSIDE	32	/* frees it in the callback, which may not be allowed to sleep */
 
 struct tegra_get {

@@ -52,7 +52,7 @@ static bool inaccessible(const char *addr)
 
 	if (mincore((void *)page, 1, &there) || pipe(ends))
 		return false;
-	/* The system call itself: a sanitizer of addresses would look at the byte, which may be no one's. */
+	/* The system call itself: a sanitizer of addresses would look at the byte, which may not be allocated. */
 	refused = syscall(SYS_write, ends[1], addr, 1) < 0;
 	close(ends[0]);
 	close(ends[1]);
@@ -110,7 +110,6 @@ struct fake_mr *ibv_reg_mr_iova(void *pd, void *addr, size_t length, uint64_t io
 
 int ibv_rereg_mr(struct fake_mr *mr, int flags, void *pd, void *addr, size_t length, int access)
 {
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
 	fake.reregistered++;
 	return 0;
 }
@@ -129,7 +128,6 @@ int ibv_dealloc_pd(void *pd)
 int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct fake_mr *mr,
 			  void *attributes)
 {
-	(void)pd, (void)iova, (void)fd, (void)access, (void)attributes;
 	if (!fake.kernel_has_dmabuf)
 		return EPROTONOSUPPORT;
 	if (fake.kernel_error)
@@ -144,7 +142,6 @@ int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iov
 
 int ibv_cmd_dereg_mr(struct fake_mr *mr)
 {
-	(void)mr;
 	if (fake.dereg_error)
 		return fake.dereg_error;
 	__atomic_fetch_sub(&fake.by_kernel, 1, __ATOMIC_RELAXED);

@@ -41,4 +41,14 @@ struct fake_verbs {
 
 struct fake_verbs *fake_verbs(void);
 
+/* How many MRs are registered; less than 0 each that was deregistered twice. */
+static inline int fake_verbs_live(const struct fake_verbs *verbs)
+{
+	int n = 0;
+
+	for (int i = 0; i < FAKE_MRS; i++)
+		n += verbs->mrs[i].live;
+	return n;
+}
+
 #endif

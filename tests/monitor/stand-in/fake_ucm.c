@@ -54,7 +54,7 @@ void ucm_unset_event_handler(int events, callback fn, void *arg)
 {
 	int left = 0;
 
-	/* All of them, whoever set them. */
+	/* All of them, whichever library set them. */
 	for (int i = 0; i < fake_ucm.handlers; i++) {
 		if (handlers[i].events != events || handlers[i].fn != fn || handlers[i].arg != arg)
 			handlers[left++] = handlers[i];

@@ -19,7 +19,6 @@ struct fake_fabric *fake_fabric(void)
 
 static void notify(struct fid_mem_monitor *monitor, const void *addr, size_t length)
 {
-	(void)monitor;
 	fake.notified++;
 	fake.addr = addr;
 	fake.length = length;
@@ -29,7 +28,6 @@ static struct fi_ops_mem_notify import_ops = { .size = sizeof(import_ops), .noti
 
 static int bind_monitor(struct fid *fid, struct fid *monitor, uint64_t flags)
 {
-	(void)fid;
 	fake.binds++;
 	if (fake.bind_error || flags || monitor->fclass != FI_CLASS_MEM_MONITOR)
 		return fake.bind_error ? fake.bind_error : -22;
@@ -40,7 +38,6 @@ static int bind_monitor(struct fid *fid, struct fid *monitor, uint64_t flags)
 
 static int end(struct fid *fid)
 {
-	(void)fid;
 	fake.closes++;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nobody listens: those who would are other modules. */
+/* There are no listeners: they would be other modules. */
 #include "kernel.h"
 
 struct notifier_block;
