@@ -67,7 +67,7 @@ struct remote_caches {
  * Reads all caches that the page at `page` names, and of each up to `most` regions,
  * and adds them to *out.  0, or
  *
- *   -EPROTO   not such a page, or of a libpeerdma with another INSPECT_VERSION
+ *   -EPROTO   not such a page, or of a libpeerdma with another layout or INSPECT_VERSION
  *   -EBADMSG  what is there makes no sense
  *   -EAGAIN   it changed each time that it was looked at
  *   -EFBIG    it has more than the budget allows
