@@ -33,7 +33,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 static int gain_rounds = 201;
 

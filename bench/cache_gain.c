@@ -22,7 +22,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 #define GAIN_ROUNDS_MAX	501
 #define STEPS		(1UL << 17)
@@ -93,7 +93,7 @@ static void middle_row(const char *what, const char *by, size_t n, int kind, dou
 	char text[32];
 
 	snprintf(text, sizeof(text), "%s%s", what, by);
-	stats_of(samples, rounds);
+	spread_of(samples, rounds);
 	row(text, n, THREADS_MAX, names[kind], samples + rounds / 4, rounds - 2 * (rounds / 4), NULL);
 }
 

@@ -9,7 +9,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 int rounds = 9;
 size_t hits = 1 << 21;
@@ -77,13 +77,13 @@ uint32_t *some_numbers(size_t count, size_t n)
 
 void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times)
 {
-	struct stats s = stats_of(samples, count), t = { 0 };
+	struct spread s = spread_of(samples, count), t = { 0 };
 	int digits = s.median < 5 ? 2 : 1;
 
 	if (!wanted(what))
 		return;
 	if (times)
-		t = stats_of(times, count);
+		t = spread_of(times, count);
 	if (choice.json) {
 		printf("%s\n  {\"what\": \"%s\", \"regions\": %zu, \"threads\": %d, \"cache\": \"%s\", \"median\": %.2f, \"min\": %.2f, \"max\": %.2f",
 		       first_row ? "[" : ",", what, n, threads, name, s.median, s.min, s.max);

@@ -136,11 +136,11 @@ static void also(struct bench *b, unsigned int threads, double times)
 	*r = r[-1];
 	r->threads = threads;
 	r->samples *= threads;
-	r->min *= times;
-	r->p50 *= times;
-	r->p90 *= times;
-	r->p99 *= times;
-	r->max *= times;
+	r->times.min *= times;
+	r->times.median *= times;
+	r->times.p90 *= times;
+	r->times.p99 *= times;
+	r->times.max *= times;
 	r->rate *= threads / times;
 }
 

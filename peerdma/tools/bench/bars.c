@@ -69,8 +69,8 @@ static void bars_of(const struct bench *b, const char *what)
 			continue;
 		if ((int)text_width(bench_label(r, label)) > labels)
 			labels = (int)text_width(label);
-		low = !low || r->p50 < low ? r->p50 : low;
-		high = r->p99 > high ? r->p99 : high;
+		low = !low || r->times.median < low ? r->times.median : low;
+		high = r->times.p99 > high ? r->times.p99 : high;
 	}
 	cells = (int)b->tool->columns - labels - FIGURE - 3;
 	if (cells < 10)
@@ -82,11 +82,11 @@ static void bars_of(const struct bench *b, const char *what)
 	       bench_time(high, to), b->tool->ascii ? "#" : "█", b->tool->ascii ? "-" : "░");
 	for (size_t i = 0; i < b->count; i++) {
 		const struct bench_result *r = &b->results[i];
-		int solid = place(r->p50, low, high, cells), whole = place(r->p99, low, high, cells);
+		int solid = place(r->times.median, low, high, cells), whole = place(r->times.p99, low, high, cells);
 
 		if (strcmp(r->what, what))
 			continue;
-		printf("%*s ", FIGURE, bench_time(r->p50, from));
+		printf("%*s ", FIGURE, bench_time(r->times.median, from));
 		text_pad(bench_label(r, label), labels);
 		putchar(' ');
 		put(b->tool, solid, "#", "█", 36);

@@ -7,7 +7,8 @@
  *   bench_cache.c	what is measured, a file for each
  *   bench_query.c
  *   bench_pin.c	pin, map, copy
- *   measure.c		threads, samples, percentiles, progress
+ *   measure.c		threads, samples, progress
+ *   spread.h		the clock, percentiles; of bench/, too, as gpu.c and empty_cache.h are
  *   bars.c, svg.c	pictures
  */
 #ifndef PEERDMA_BENCH_H
@@ -19,6 +20,7 @@
 
 #include "peerdma.h"
 #include "base/tool.h"
+#include "spread.h"
 
 #define BENCH_SIZES_MAX		32
 #define BENCH_THREADS_MAX	64
@@ -41,7 +43,7 @@ struct bench_result {
 	uint64_t size;
 	unsigned int threads, batch;
 	uint64_t samples;
-	double min, p50, p90, p99, max;
+	struct spread times;
 	double rate;				/* calls of all threads in a second */
 	bool moves;				/* each call moves `size` bytes */
 };
@@ -82,7 +84,6 @@ struct bench_case {
 /* Measures it with each number of threads; a case that cannot be begun is left out, and why is kept. */
 void bench_measure(struct bench *b, const struct bench_case *c);
 void bench_leave_out(struct bench *b, const char *what, const char *why);
-double bench_now(void);				/* ns */
 
 /* ---- what there is to measure ---- */
 

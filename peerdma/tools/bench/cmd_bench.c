@@ -169,8 +169,8 @@ static void print_table(const struct bench *b)
 		snprintf(rate, sizeof(rate), "%.3g", r->rate);
 		snprintf(samples, sizeof(samples), "%" PRIu64, r->samples);
 		table_add(table, (const char *[]){
-			r->what, r->name, size, threads, bench_time(r->min, min), bench_time(r->p50, p50), bench_time(r->p90, p90),
-			bench_time(r->p99, p99), bench_time(r->max, max), rate, bandwidth(r, moved), samples });
+			r->what, r->name, size, threads, bench_time(r->times.min, min), bench_time(r->times.median, p50), bench_time(r->times.p90, p90),
+			bench_time(r->times.p99, p99), bench_time(r->times.max, max), rate, bandwidth(r, moved), samples });
 	}
 	puts("");
 	table_print(table, "");
@@ -186,11 +186,11 @@ static void json_result(struct json_object *o, const struct bench_result *r)
 	json_number(o, "threads", r->threads);
 	json_number(o, "samples", r->samples);
 	json_number(o, "calls_per_sample", r->batch);
-	json_real(o, "min_ns", r->min);
-	json_real(o, "p50_ns", r->p50);
-	json_real(o, "p90_ns", r->p90);
-	json_real(o, "p99_ns", r->p99);
-	json_real(o, "max_ns", r->max);
+	json_real(o, "min_ns", r->times.min);
+	json_real(o, "p50_ns", r->times.median);
+	json_real(o, "p90_ns", r->times.p90);
+	json_real(o, "p99_ns", r->times.p99);
+	json_real(o, "max_ns", r->times.max);
 	json_real(o, "calls_per_second", r->rate);
 	if (r->moves)
 		json_real(o, "bytes_per_second", (double)r->size * r->rate);

@@ -89,7 +89,7 @@ static void scale(struct chart *c)
 
 	for (size_t i = 0; i < c->b->count; i++) {
 		const struct bench_result *r = &c->b->results[i];
-		double low = floor(log10(r->p50 > 0.01 ? r->p50 : 0.01)), high = ceil(log10(r->p99 > 0.1 ? r->p99 : 0.1));
+		double low = floor(log10(r->times.median > 0.01 ? r->times.median : 0.01)), high = ceil(log10(r->times.p99 > 0.1 ? r->times.p99 : 0.1));
 		double size = log2((double)r->size);
 
 		if (strcmp(r->what, c->what))
@@ -177,11 +177,11 @@ static void points(const struct chart *c, const struct bench_result *r, bool ban
 
 	for (size_t i = 0; i < n; i++) {
 		if (same(&all[i], r))
-			fprintf(c->f, "%.1f,%.1f ", x_of(c, all[i].size), y_of(c, all[i].p50));
+			fprintf(c->f, "%.1f,%.1f ", x_of(c, all[i].size), y_of(c, all[i].times.median));
 	}
 	for (size_t i = n; band && i--;) {
 		if (same(&all[i], r))
-			fprintf(c->f, "%.1f,%.1f ", x_of(c, all[i].size), y_of(c, all[i].p99));
+			fprintf(c->f, "%.1f,%.1f ", x_of(c, all[i].size), y_of(c, all[i].times.p99));
 	}
 }
 
@@ -249,7 +249,7 @@ static void line(const struct chart *c, size_t i, size_t number)
 		const struct bench_result *p = &c->b->results[k];
 
 		if (same(p, r))
-			mark(c, look, x_of(c, p->size), y_of(c, p->p50));
+			mark(c, look, x_of(c, p->size), y_of(c, p->times.median));
 	}
 	fprintf(c->f, "<path d=\"M%d %dh%d\" class=\"key line s%zu\"%s/>\n", KEY_X, y, KEY_W, look.color, dash);
 	mark(c, look, KEY_X + KEY_W / 2.0, y);
