@@ -9,7 +9,7 @@
  *   bench_pin.c	pin, map, copy
  *   measure.c		threads, samples, progress
  *   spread.h		the clock, percentiles; of bench/, too, as gpu.c and empty_cache.h are
- *   bars.c, svg.c	pictures
+ *   bars.c, plot.c	pictures
  */
 #ifndef PEERDMA_BENCH_H
 #define PEERDMA_BENCH_H
@@ -106,12 +106,13 @@ void subject_free(bool device, void *p, size_t length);
 /* Once for each kind of memory: the back-end that has pinned it. */
 void subject_provider(struct bench *b, bool device, struct peerdma_region *region);
 
-/* ---- bars.c, svg.c ---- */
+/* ---- bars.c, plot.c ---- */
 
 /* "hit, 1024 regions, 2 threads" */
 const char *bench_label(const struct bench_result *r, char buf[96]);
 const char *bench_time(double ns, char buf[32]);	/* "5.9 ns", "1.2 ms" */
 void bench_bars(const struct bench *b);
-int bench_svg(const struct bench *b, const char *path);	/* 0 or -errno */
+bool bench_can_plot(void);			/* gnuplot can be run */
+int bench_plot(const struct bench *b, const char *path);	/* 0, -ECANCELED gnuplot has failed, or -errno */
 
 #endif

@@ -27,7 +27,7 @@ static const char usage[] =
 	"  --seconds N      for each case, at most (0.5)\n"
 	"  --pci ADDRESS    map also for this device; needs root\n"
 	"  --json           one JSON object, schema peerdma-bench/1\n"
-	"  --svg FILE       also draws to FILE\n"
+	"  --svg FILE       also draws to FILE, by gnuplot\n"
 	"  --ascii, --color the picture in the terminal\n"
 	"\n"
 	"Exit code: 0 measured, 1 wrong usage or an error, 2 this machine lacks what was asked for.\n";
@@ -246,9 +246,9 @@ static int print_all(const struct bench *b, const char *svg)
 		for (size_t i = 0; i < b->left_out_count; i++)
 			printf("%s%s: not measured, or only in part: %s\n", i ? "" : "\n", b->left_out[i].what, b->left_out[i].why);
 	}
-	error = svg ? bench_svg(b, svg) : 0;
+	error = svg ? bench_plot(b, svg) : 0;
 	if (error) {
-		warn("bench: %s: %s", svg, strerror(-error));
+		warn("bench: %s: %s", svg, error == -ECANCELED ? "gnuplot has failed" : strerror(-error));
 		ret = EXIT_ERROR;
 	}
 	return ret == EXIT_OK && !b->count ? EXIT_UNKNOWN : ret;
@@ -281,6 +281,10 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 	if (svg && !writable(svg)) {
 		warn("bench: %s: %s", svg, strerror(errno));
 		return EXIT_ERROR;
+	}
+	if (svg && !bench_can_plot()) {
+		warn("bench: --svg: gnuplot cannot be run; install it (Debian: gnuplot-nox, Fedora: gnuplot-minimal)");
+		return EXIT_UNKNOWN;
 	}
 	subjects_open(&b);
 	for (size_t i = 0; i < WHATS; i++) {
