@@ -24,7 +24,8 @@ struct backend {
 	bool host;		/* pins host memory only */
 	enum ends ends;		/* how the library learns that a pin's memory goes away */
 	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
-	bool one_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	bool one_allocation;
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
@@ -74,7 +75,8 @@ struct backend {
 	void (*early)(void);
 };
 
-extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
+extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked,
+	backend_staging;
 extern const struct backend backend_segments;	/* in no list of choices */
 
 static inline void region_set_backend(struct peerdma_region *region, const struct backend *backend)

@@ -79,14 +79,16 @@ static enum remote_guard guard_of(const struct peerdma_cache *cache, const struc
 
 	if (!word)
 		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
-	return word == cache->stats.by_hooks ? GUARD_HOOKS : word == cache->stats.by_calls ? GUARD_CALLS : GUARD_WORD;
+	return word == cache->stats.by_hooks ? GUARD_HOOKS : word == cache->stats.by_calls ?
+	       GUARD_CALLS : GUARD_WORD;
 }
 
 static bool is_shown(const struct region *r)
 {
 	enum state state = state_of(r->state_word);
 
-	return (state == STATE_LIVE || state == STATE_DEAD) && r->pub.addr + r->pub.length >= r->pub.addr;
+	return (state == STATE_LIVE || state == STATE_DEAD) && r->pub.addr + r->pub.length >=
+	       r->pub.addr;
 }
 
 struct found {
@@ -106,7 +108,8 @@ static int read_regions(struct reading *r, uint32_t first, uint32_t n, struct fo
 	for (uint32_t i = 0; i < n; i++) {
 		found[i].shown = is_shown(&before[i]);
 		found[i].region = (struct remote_region){
-			.addr = before[i].pub.addr, .length = before[i].pub.length, .gets = before[i].gets,
+			.addr = before[i].pub.addr, .length = before[i].pub.length,
+			.gets = before[i].gets,
 			.holds = before[i].refs, .guard = guard_of(&r->cache, &before[i]),
 			.aperture = before[i].state_word & STATE_BAR1,
 			.dead = state_of(before[i].state_word) == STATE_DEAD,
@@ -118,7 +121,8 @@ static int read_regions(struct reading *r, uint32_t first, uint32_t n, struct fo
 
 		known = known < n ? known : n;
 		if (known)
-			ret = get(r->memory, (uintptr_t)thread->refs + first * sizeof(refs[0]), refs, known * sizeof(refs[0]));
+			ret = get(r->memory, (uintptr_t)thread->refs + first * sizeof(refs[0]),
+				  refs, known * sizeof(refs[0]));
 		for (uint32_t i = 0; !ret && i < known; i++) {
 			found[i].region.gets += inspect_gets(refs[i].count);
 			found[i].region.holds += inspect_held(refs[i].count);
@@ -155,14 +159,16 @@ static int read_chunk(struct reading *r, uint32_t first, uint32_t n)
 static void read_ended(const struct cache_stats *stats, struct remote_cache *out)
 {
 	static const char *const why[] = {
-		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted", [ENDED_INVALIDATED] = "invalidated", [ENDED_STALE] = "stale",
+		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted", [ENDED_INVALIDATED] =
+		"invalidated", [ENDED_STALE] = "stale",
 	};
 
 	for (uint64_t n = stats->ended_count, i = 0; i < n && i < INSPECT_ENDED; i++) {
 		const struct inspect_ended *e = &stats->ended[(n - 1 - i) % INSPECT_ENDED];
 
 		if (e->why < sizeof(why) / sizeof(why[0]))
-			out->ended[out->ended_count++] = (struct remote_ended){ e->addr, e->length, e->gets, why[e->why] };
+			out->ended[out->ended_count++] = (struct remote_ended){ e->addr, e->length,
+				e->gets, why[e->why] };
 	}
 }
 
@@ -170,21 +176,26 @@ static int read_threads(struct reading *r)
 {
 	struct peerdma_cache_counters *counters = &r->out->counters;
 
-	for (const struct thread_cache *at = r->cache.threads; at; at = r->threads[r->count++].next) {
+	for (const struct thread_cache *at = r->cache.threads; at;
+	     at = r->threads[r->count++].next) {
 		int ret;
 
 		/* At 0, 1, 2, 4, 8... threads. */
 		if (!(r->count & (r->count - 1))) {
-			struct thread_cache *bigger = realloc(r->threads, (r->count ? r->count * 2 : 1) * sizeof(*bigger));
+			struct thread_cache *bigger = realloc(r->threads,
+							      (r->count ? r->count * 2 : 1) *
+							      sizeof(*bigger));
 
 			if (!bigger)
 				return -ENOMEM;
 			r->threads = bigger;
 		}
-		ret = r->count == THREADS_MAX ? -EBADMSG : get(r->memory, (uintptr_t)at, &r->threads[r->count], sizeof(*at));
+		ret = r->count == THREADS_MAX ? -EBADMSG :
+			get(r->memory, (uintptr_t)at, &r->threads[r->count], sizeof(*at));
 		if (ret)
 			return ret;
-		inspect_count_thread(r->threads[r->count].hits, r->threads[r->count].index_hits, counters);
+		inspect_count_thread(r->threads[r->count].hits, r->threads[r->count].index_hits,
+				     counters);
 	}
 	return 0;
 }
@@ -247,7 +258,8 @@ static void forget(struct remote_caches *c, size_t from)
 		free(c->caches[--c->count].regions);
 }
 
-int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, struct remote_caches *out)
+int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most,
+		       struct remote_caches *out)
 {
 	static const uint16_t layout[INSPECT_FIELDS] = INSPECT_LAYOUT;
 	size_t before = out->count;
@@ -258,12 +270,13 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most, stru
 		ret = get(m, page, &p, sizeof(p));
 		if (ret)
 			break;
-		if (strncmp(p.magic, INSPECT_NAME, sizeof(p.magic)) || p.version != INSPECT_VERSION ||
-		    memcmp(p.layout, layout, sizeof(layout)))
+		if (strncmp(p.magic, INSPECT_NAME, sizeof(p.magic)) ||
+		    p.version != INSPECT_VERSION || memcmp(p.layout, layout, sizeof(layout)))
 			return -EPROTO;
 		ret = p.changes & 1 ? -EAGAIN : read_list(m, p.first, most, out);
 		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */
-		if (!get(m, page, &again, sizeof(again)) && again.changes != p.changes && ret != -ENOMEM)
+		if (!get(m, page, &again, sizeof(again)) && again.changes != p.changes &&
+		    ret != -ENOMEM)
 			ret = -EAGAIN;
 		if (ret)
 			forget(out, before);

@@ -105,7 +105,8 @@ int remote_process_read(uint64_t pid, size_t most, struct remote_process *out)
 	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/mem", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	ret = fd < 0 ? -errno : 0;
-	memory = (struct remote_memory){ memory_read, &fd, most ? REMOTE_BUDGET : REMOTE_BUDGET_GLANCE };
+	memory = (struct remote_memory){ memory_read, &fd,
+					 most ? REMOTE_BUDGET : REMOTE_BUDGET_GLANCE };
 	for (size_t i = 0; !ret && i < n; i++)
 		ret = remote_caches_read(&memory, pages[i], most, &out->caches);
 	if (fd >= 0)

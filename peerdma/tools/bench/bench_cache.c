@@ -51,7 +51,8 @@ static int hits(void *state, unsigned int n)
 
 	while (n-- && !ret) {
 		u->random = u->random * 6364136223846793005ULL + 1442695040888963407ULL;
-		ret = empty_cache_touch(s->cache, s->base + ((u->random >> 33) * s->regions >> 31) * EMPTY_STRIDE, EMPTY_LENGTH);
+		ret = empty_cache_touch(s->cache, s->base + ((u->random >> 33) * s->regions >> 31) *
+					EMPTY_STRIDE, EMPTY_LENGTH);
 	}
 	return ret;
 }
@@ -77,13 +78,14 @@ static void end(void *state)
 	free(state);
 }
 
-static void measure(struct bench *b, const char *name, struct peerdma_cache *cache, uint64_t base, uint64_t regions,
-		    int (*calls)(void *state, unsigned int n))
+static void measure(struct bench *b, const char *name, struct peerdma_cache *cache, uint64_t base,
+		    uint64_t regions, int (*calls)(void *state, unsigned int n))
 {
 	struct subject s = { cache, base, regions };
 
 	bench_measure(b, &(struct bench_case){
-		.what = "cache", .name = name, .of = "regions", .size = regions, .batch = BATCH, .arg = &s,
+		.what = "cache", .name = name, .of = "regions", .size = regions, .batch = BATCH,
+		.arg = &s,
 		.begin = begin, .calls = calls, .end = end });
 }
 
@@ -93,7 +95,8 @@ static void plain(struct bench *b, uint64_t regions)
 		const char *name;
 		bool words;
 		int (*calls)(void *state, unsigned int n);
-	} kinds[] = { { "hit", false, hits }, { "hit, word", true, hits }, { "miss and end", false, misses } };
+	} kinds[] = { { "hit", false, hits }, { "hit, word", true, hits },
+		      { "miss and end", false, misses } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct peerdma_cache *cache;

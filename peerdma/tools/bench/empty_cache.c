@@ -26,7 +26,8 @@ int empty_cache_open(bool words, uint32_t capacity, struct peerdma_cache **cache
 {
 	static char has_words;
 	struct peerdma_cache_ops ops = {
-		.size = sizeof(ops), .monitors = words ? PEERDMA_MONITOR_WORD : 0, .add = add, .remove = end,
+		.size = sizeof(ops), .monitors = words ? PEERDMA_MONITOR_WORD : 0, .add = add,
+		.remove = end,
 	};
 	struct peerdma_cache_options o = { .size = sizeof(o), .capacity = capacity };
 

@@ -13,11 +13,15 @@ static bool find_calls(void *library)
 		const char *name;
 		void *call;
 	} calls[] = {
-		{ "cuInit", &gpu.init }, { "cuDeviceGetCount", &gpu.device_count }, { "cuDeviceGet", &gpu.device_get },
-		{ "cuDeviceGetName", &gpu.device_name }, { "cuDevicePrimaryCtxRetain", &gpu.retain },
-		{ "cuCtxSetCurrent", &gpu.set_current }, { "cuMemAlloc_v2", &gpu.alloc }, { "cuMemFree_v2", &gpu.free },
+		{ "cuInit", &gpu.init }, { "cuDeviceGetCount", &gpu.device_count },
+		{ "cuDeviceGet", &gpu.device_get },
+		{ "cuDeviceGetName", &gpu.device_name },
+		{ "cuDevicePrimaryCtxRetain", &gpu.retain },
+		{ "cuCtxSetCurrent", &gpu.set_current }, { "cuMemAlloc_v2", &gpu.alloc },
+		{ "cuMemFree_v2", &gpu.free },
 		{ "cuMemcpyHtoD_v2", &gpu.copy_htod }, { "cuMemcpyDtoH_v2", &gpu.copy_dtoh },
-		{ "cuMemcpyDtoDAsync_v2", &gpu.copy_dtod }, { "cuCtxSynchronize", &gpu.synchronize },
+		{ "cuMemcpyDtoDAsync_v2", &gpu.copy_dtod },
+		{ "cuCtxSynchronize", &gpu.synchronize },
 		{ "cuPointerGetAttribute", &gpu.attribute },
 	};
 	bool all = true;

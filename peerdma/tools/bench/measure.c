@@ -42,7 +42,8 @@ struct worker {
 static void remember_error(struct worker *w, int error)
 {
 	w->error = error;
-	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM && !*peerdma_last_error() ? "out of memory" : peerdma_last_error());
+	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM &&
+		 !*peerdma_last_error() ? "out of memory" : peerdma_last_error());
 	__atomic_store_n(w->failed, 1, __ATOMIC_RELAXED);
 }
 
@@ -57,7 +58,8 @@ static void sample(struct worker *w, void *state)
 		ret = c->calls(state, c->batch);
 	w->from = now_ns();
 	limit = w->from + w->options->seconds * 1e9;
-	while (!ret && w->count < w->options->count && (w->count < SAMPLES_MIN || now_ns() < limit)) {
+	while (!ret && w->count < w->options->count &&
+	       (w->count < SAMPLES_MIN || now_ns() < limit)) {
 		double from = now_ns();
 
 		ret = c->calls(state, c->batch);
@@ -100,7 +102,8 @@ static void progress(const struct bench_result *r)
 		return;
 	told = now;
 	fflush(stdout);
-	fprintf(stderr, "peerdma: bench: %.0f s: %s %s\n", (now - began) / 1e9, r->what, bench_label(r, label));
+	fprintf(stderr, "peerdma: bench: %.0f s: %s %s\n", (now - began) / 1e9, r->what,
+		bench_label(r, label));
 }
 
 static void keep(struct bench *b, const struct bench_result *r)
@@ -147,7 +150,8 @@ static int summarize(const struct worker *w, unsigned int threads, struct bench_
 static void measure(struct bench *b, const struct bench_case *c, unsigned int threads)
 {
 	struct bench_result r = {
-		.what = c->what, .name = c->name, .of = c->of, .size = c->size, .threads = threads, .batch = c->batch,
+		.what = c->what, .name = c->name, .of = c->of, .size = c->size, .threads = threads,
+		.batch = c->batch,
 		.moves = c->moves,
 	};
 	struct worker *w = calloc(threads, sizeof(*w));
@@ -162,7 +166,8 @@ static void measure(struct bench *b, const struct bench_case *c, unsigned int th
 	progress(&r);
 	pthread_barrier_init(&ready, NULL, threads);
 	for (; begun < threads; begun++) {
-		w[begun] = (struct worker){ .c = c, .options = &b->options, .number = begun, .ready = &ready, .failed = &failed };
+		w[begun] = (struct worker){ .c = c, .options = &b->options, .number = begun,
+					    .ready = &ready, .failed = &failed };
 		if (pthread_create(&w[begun].thread, NULL, work, &w[begun])) {
 			/* Those that have begun would wait for ever. */
 			warn("bench: only %u of %u threads could be started", begun, threads);

@@ -117,9 +117,12 @@ static void put_heading(FILE *f, const struct bench *b)
 	if (uname(&u))
 		memset(&u, 0, sizeof(u));
 	snprintf(lines[0], sizeof(lines[0]), "peerdma bench " TOOL_VERSION ", %s", when);
-	snprintf(lines[1], sizeof(lines[1]), "%s %s, %ld processor%s%s", u.sysname, u.release, cpus, cpus == 1 ? "" : "s", model);
-	snprintf(lines[2], sizeof(lines[2]), "GPU: %s%s. Lines are medians; bands reach up to the 99th percentile.",
-		 b->gpu ? b->gpu_name : "none", b->software ? ", software: its figures say nothing about hardware" : "");
+	snprintf(lines[1], sizeof(lines[1]), "%s %s, %ld processor%s%s", u.sysname, u.release, cpus,
+		 cpus == 1 ? "" : "s", model);
+	snprintf(lines[2], sizeof(lines[2]),
+		 "GPU: %s%s. Lines are medians; bands reach up to the 99th percentile.",
+		 b->gpu ? b->gpu_name : "none",
+		 b->software ? ", software: its figures say nothing about hardware" : "");
 	for (int i = 0; i < 3; i++) {
 		fputs(i ? ".\"\\n\"." : "", f);
 		put_quoted(f, lines[i]);
@@ -152,7 +155,8 @@ static size_t lines_in(const struct chart *c)
 
 static int by_size(const void *a, const void *b)
 {
-	const struct bench_result *x = *(const struct bench_result *const *)a, *y = *(const struct bench_result *const *)b;
+	const struct bench_result *x = *(const struct bench_result *const *)a,
+		*y = *(const struct bench_result *const *)b;
 
 	return (x->size > y->size) - (x->size < y->size);
 }
@@ -174,7 +178,8 @@ static void put_points(FILE *f, const struct chart *c, size_t of, const struct b
 	qsort(room, n, sizeof(*room), by_size);
 	fprintf(f, "$line%zu << end\n", of);
 	for (size_t i = 0; i < n; i++)
-		fprintf(f, "%" PRIu64 " %.5g %.5g\n", room[i]->size, seconds(room[i]->times.median), seconds(room[i]->times.p99));
+		fprintf(f, "%" PRIu64 " %.5g %.5g\n", room[i]->size, seconds(room[i]->times.median),
+			seconds(room[i]->times.p99));
 	fputs("end\n", f);
 }
 
@@ -185,12 +190,14 @@ static size_t number_of(const struct chart *c, size_t of, bool threads)
 
 	for (size_t i = 0; i < of; i++) {
 		const struct bench_result *r = &c->results[i];
-		bool first = true, own = threads ? r->threads == c->results[of].threads : !strcmp(r->name, c->results[of].name);
+		bool first = true, own = threads ? r->threads == c->results[of].threads :
+			!strcmp(r->name, c->results[of].name);
 
 		if (own)
 			return number;
 		for (size_t k = 0; k < i; k++)
-			first &= threads ? c->results[k].threads != r->threads : !!strcmp(c->results[k].name, r->name);
+			first &= threads ? c->results[k].threads != r->threads :
+				!!strcmp(c->results[k].name, r->name);
 		number += first;
 	}
 	return number;
@@ -199,14 +206,16 @@ static size_t number_of(const struct chart *c, size_t of, bool threads)
 static void put_line(FILE *f, const struct chart *c, size_t i)
 {
 	const struct bench_result *r = &c->results[i];
-	size_t number = number_of(c, i, false), color = number % COLORS + 1, threads = number_of(c, i, true);
+	size_t number = number_of(c, i, false), color = number % COLORS + 1,
+		threads = number_of(c, i, true);
 	char title[96];
 
 	fprintf(f, "%s \\\n$line%zu using 1:2:3 with filledcurves fillstyle transparent solid 0.13 linecolor %zu notitle, \\\n",
 		i ? "," : "plot", i, color);
 	fprintf(f, "$line%zu using 1:2 with linespoints linewidth 2 linecolor %zu dashtype %zu pointtype %zu title ", i, color,
 		threads % DASHES + 1, number / COLORS * POINTS + threads + 1);
-	snprintf(title, sizeof(title), "%s, %u thread%s", r->name, r->threads, r->threads == 1 ? "" : "s");
+	snprintf(title, sizeof(title), "%s, %u thread%s", r->name, r->threads,
+		 r->threads == 1 ? "" : "s");
 	put_quoted(f, title);
 }
 
@@ -227,10 +236,12 @@ static void put_chart(FILE *f, const struct chart *c, const struct bench_result 
 			put_points(f, c, i, room);
 	}
 	fprintf(f, "set title '%s: time of one call'\n", c->results->what);
-	fprintf(f, "set xlabel '%s (powers of two)'\n", bytes ? "size, bytes" : "size of the cache, regions");
+	fprintf(f, "set xlabel '%s (powers of two)'\n",
+		bytes ? "size, bytes" : "size of the cache, regions");
 	/* Wider than what is drawn: one size, or one time, would be no range. */
-	fprintf(f, "set xrange [%g:%g]\nset yrange [%g:%g]\n", (double)first / 1.5, (double)last * 1.5,
-		pow(10, floor(log10(low / 1.01))), pow(10, ceil(log10(high * 1.01))));
+	fprintf(f, "set xrange [%g:%g]\nset yrange [%g:%g]\n", (double)first / 1.5,
+		(double)last * 1.5, pow(10, floor(log10(low / 1.01))),
+		pow(10, ceil(log10(high * 1.01))));
 	for (size_t i = 0; i < c->count; i++) {
 		if (is_new(c, i))
 			put_line(f, c, i);
@@ -277,7 +288,8 @@ static void put_commands(FILE *f, const struct bench *b, const struct bench_resu
 int bench_plot(const struct bench *b, const char *path)
 {
 	const struct bench_result **room = calloc(b->count + 1, sizeof(*room));
-	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), ret = out < 0 ? -errno : 0;
+	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
+		ret = out < 0 ? -errno : 0;
 	FILE *commands = tmpfile();
 
 	if (!ret)

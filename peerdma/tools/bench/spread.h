@@ -45,7 +45,8 @@ static inline struct spread spread_of(double *samples, uint64_t n)
 {
 	qsort(samples, n, sizeof(*samples), spread_compare);
 	return (struct spread){
-		.min = samples[0], .low = spread_percentile(samples, n, 25), .median = spread_percentile(samples, n, 50),
+		.min = samples[0], .low = spread_percentile(samples, n, 25),
+		.median = spread_percentile(samples, n, 50),
 		.high = spread_percentile(samples, n, 75), .p90 = spread_percentile(samples, n, 90),
 		.p99 = spread_percentile(samples, n, 99), .max = samples[n - 1],
 	};

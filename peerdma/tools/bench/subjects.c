@@ -44,8 +44,10 @@ void *subject_alloc(bool device, size_t length)
 
 	/* Which context is current is each thread's own. */
 	if (device)
-		return gpu.set_current(gpu.context) || gpu.alloc(&address, length) ? NULL : (void *)(uintptr_t)address;
-	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		return gpu.set_current(gpu.context) || gpu.alloc(&address, length) ? NULL :
+		       (void *)(uintptr_t)address;
+	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		 -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 

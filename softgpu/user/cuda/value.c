@@ -129,7 +129,8 @@ static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgp
 				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_BARRIER:
 		*nothing = true;
-		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE :
+		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ?
+		       CUDA_ERROR_INVALID_VALUE :
 										    CUDA_SUCCESS;
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -188,8 +189,10 @@ static CUresult refuse(CUstream stream, const void *what, unsigned int flags)
 }
 
 #define FIRST(name, type)								\
-	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags);	\
-	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)	\
+	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value,		\
+				 unsigned int flags);					\
+	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value,		\
+				 unsigned int flags)					\
 	{										\
 		(void)addr;								\
 		return refuse(stream, &value, flags);					\
