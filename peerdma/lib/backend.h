@@ -104,6 +104,8 @@ int backends_pin(struct peerdma_region *region);
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
 /* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
 const char *reason_keep(struct peerdma *ctx, const char *text);
+/* backend.c: the part of a region that a dma-buf is asked for.  0 or -EINVAL. */
+int check_export(const struct peerdma_region *region, uint64_t offset, uint64_t length);
 /* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
