@@ -17,13 +17,10 @@ CC	?= cc
 # Administrators' programs (depmod, modinfo) are not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
-comma	:= ,
-say	= @echo "== $(1)"
 
-.PHONY: help demo demo-vm demo-vm-help demo-process demo-process-help demo-rdma demo-rdma-vm demo-rdma-one \
-	demo-rdma-vm-help demo-rdma-one-help demo-mpi demo-mpi-vm demo-mpi-one demo-mpi-two mpi-programs check check-fast check-thirdparty check-gpu check-more debug-kernel \
-	check-debug check-debug-rounds check-arm64 check-kernel mutate bench fuzz user user-setup modules modules-all kernel \
-	vm-shell install install-modules install-softgpu install-peer-core uninstall-modules deb rpm site check-packages style clean distclean
+.PHONY: help demo demo-rdma demo-mpi check check-fast check-thirdparty check-gpu check-more debug-kernel check-debug \
+	check-debug-rounds check-arm64 check-kernel mutate bench fuzz user user-setup modules modules-all vm-shell install \
+	install-modules install-softgpu install-peer-core uninstall-modules deb rpm site check-packages style clean distclean
 
 help:
 	@echo 'peerdma: PCIe devices reach GPU memory by DMA, tried and tested without a GPU'
@@ -71,102 +68,19 @@ help:
 	@echo
 	@echo 'demo and check install the Debian packages that they miss; nothing else needs root.'
 
-# ---- the demonstration ---------------------------------------------------
+# ---- the demonstrations: vm/demo -------------------------------------------
 
 MODE	?= vm
-help	= $(if $(filter --help,$(DEMO_ARGS)),-help)
-demo: demo-$(MODE)$(help)
-demo-process-help: demo-process
-demo-%:
-	@echo "make demo: there is no MODE=$*; it is vm or process" >&2; exit 2
+run-demo = @KVER='$(KVER)' ARCH='$(ARCH)' PAGES='$(PAGES)' CC='$(CC)' vm/demo $(1) '$(MODE)' $(VM_ARGS) -- $(DEMO_ARGS)
 
-# $(call options,PROGRAM): checks DEMO_ARGS before a machine is booted, for which one program has to be built.
-options = $(if $(ARCH),,@$(MAKE) -s --no-print-directory user-setup && ninja -C build/user --quiet $(1) && \
-	build/user/$(1) $(DEMO_ARGS) --help $(if $(help),,>/dev/null))
-demo-vm-help:
-	$(call options,peers/fpga/fpga-demo)
+demo:
+	$(call run-demo,gpu)
 
-# The options that the demonstration itself needs stand in its "# vm:" line.
-demo-vm:
-	@vm/deps.sh user modules vm $(ARCH)
-	$(call options,peers/fpga/fpga-demo)
-	$(call say,building libraries and programs)
-	@$(MAKE) -s --no-print-directory user
-	$(call say,building the kernel modules)
-	@$(MAKE) -s --no-print-directory modules
-	$(call say,booting Linux $(kernel) with software GPUs and DMA cards (a few seconds))
-	@mkdir -p $(BUILD)/logs
-	@vm/run --kernel $(kernel) --timeout 300 --log $(BUILD)/logs/demo.log \
-		$$(sed -n 's/^# vm: *//p' peers/fpga/demo.sh) $(VM_ARGS) \
-		--env BUILD=$(CURDIR)/$(user-folder) --env MODDIR=$(BUILD)/modules/$(kernel) --env TOP=$(CURDIR) \
-		-- peers/fpga/demo.sh $(DEMO_ARGS)
+demo-rdma:
+	$(call run-demo,rdma)
 
-# One call of the compiler, from nothing each time: it takes a second.
--include softgpu/core/files.mk
--include peers/fpga/process.mk
-PROCESS_SRCS ?= $(addprefix softgpu/core/,$(CORE_SRCS)) softgpu/user/common/os.c peers/fpga/process_demo.c
-PROCESS_FLAGS ?= -Isoftgpu/core -Isoftgpu/user/common -Isoftgpu/include
-
-demo-process:
-	@vm/deps.sh process
-	@mkdir -p $(BUILD)
-	@$(CC) -std=gnu11 -D_GNU_SOURCE -O0 -Wall -Wextra $(PROCESS_FLAGS) -o $(BUILD)/process-demo \
-		$(PROCESS_SRCS) -pthread
-	@$(BUILD)/process-demo $(DEMO_ARGS)
-
-# RDMA's: two guests, or one, whose options stand in its "# vm:" line. Newer adapters log each request that fails.
-demo-rdma: demo-rdma-$(MODE)$(help)
-demo-rdma-%:
-	@echo "make demo-rdma: there is no MODE=$*; it is vm or one" >&2; exit 2
-demo-rdma-vm-help demo-rdma-one-help:
-	@vm/deps.sh user rdma
-	$(rdma-options)
-rdma-options = $(call options,peers/hca/demo/rdma-demo)
-demo-rdma-vm: rdma-machines = --guests 2 --cards 0 --gpus 1 --iommu on
-demo-rdma-one: rdma-machines = $$(sed -n 's/^. vm: *//p' peers/hca/demo.sh)
-demo-rdma-vm demo-rdma-one:
-	@vm/deps.sh user modules vm rdma
-	$(rdma-options)
-	$(call say,building libraries and programs)
-	@$(MAKE) -s --no-print-directory user
-	$(call say,building the kernel modules)
-	@$(MAKE) -s --no-print-directory modules
-	$(call say,booting Linux $(KVER) with software GPUs and RDMA adapters (half a minute))
-	@mkdir -p $(BUILD)/logs
-	@vm/run --kernel $(KVER) --timeout 600 --log $(BUILD)/logs/demo-rdma.log --allow 'rxe0: (qp|pd|mr)#[0-9]+ ' \
-		$(rdma-machines) $(VM_ARGS) \
-		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
-		-- peers/hca/demo.sh $(DEMO_ARGS)
-
-# MPI's, in one guest or in two (docs/middleware.md). The first time it builds UCX and Open MPI.
-mpi-programs = $(addprefix build/mpi/,pairs collectives onesided oshmem)
-demo-mpi: demo-mpi-$(MODE)
-demo-mpi-%:
-	@echo "make demo-mpi: there is no MODE=$*; it is one, or two" >&2; exit 2
-demo-mpi-vm: demo-mpi-one
-demo-mpi-one: mpi-machines = $$(sed -n 's/^. vm: *//p' examples/mpi/demo.sh)
-demo-mpi-two: mpi-machines = --guests 2 $$(sed -n 's/^. vm: *//p' examples/mpi/demo.sh | sed 's/--gpus 2/--gpus 1/') --iommu on
-demo-mpi-one demo-mpi-two:
-	@vm/deps.sh user modules vm mpi
-	$(call say,building libraries$(comma) programs and kernel modules)
-	@$(MAKE) -s --no-print-directory user modules
-	$(call say,UCX and Open MPI (built the first time: half an hour))
-	@tests/thirdparty/build-mpi ucx openmpi >/dev/null
-	@$(MAKE) -s --no-print-directory mpi-programs
-	$(call say,booting Linux $(KVER) with software GPUs$(if $(filter %two,$@), and RDMA adapters,) (some minutes))
-	@mkdir -p $(BUILD)/logs
-	@vm/run --kernel $(KVER) --timeout 3000 --log $(BUILD)/logs/$@.log --allow 'rxe0: (qp|pd|mr)#[0-9]+ ' \
-		$(mpi-machines) $(VM_ARGS) \
-		--env BUILD=$(BUILD)/user --env MODDIR=$(BUILD)/modules/$(KVER) --env TOP=$(CURDIR) \
-		--env MPI=$(CURDIR)/build/cache/mpi/root --env PROGRAMS=$(BUILD)/mpi \
-		-- examples/mpi/demo.sh $(DEMO_ARGS)
-
-mpi-programs: $(mpi-programs)
-build/mpi/oshmem: mpi-cc = oshcc
-build/mpi/%: examples/mpi/%.c examples/mpi/memory.c examples/mpi/counters.c examples/mpi/memory.h examples/mpi/counters.h
-	@mkdir -p build/mpi
-	@PATH=$(CURDIR)/build/cache/mpi/root/bin:$$PATH $(or $(mpi-cc),mpicc) -std=gnu11 -O2 -Wall -Wextra -Werror \
-		-Isoftgpu/user/include -o $@ $(filter %.c,$^) -Lbuild/user/softgpu/user -lcuda -lamdhip64 -lhsa-runtime64 -ldl
+demo-mpi:
+	$(call run-demo,mpi)
 
 # ---- building --------------------------------------------------------------
 

@@ -23,6 +23,7 @@
  * WHAT is the beginning of a row's name.  --cpus: threads stay on these processors,
  * which should be two cores, not one core's two threads; gain looks for two itself.
  */
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,9 +34,32 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 static int gain_rounds = 201;
+
+/* What is measured now. */
+static struct {
+	size_t n;
+	const uint32_t *all, *which;
+	void *caches[SUBJECTS_MAX];
+	double cpu[THREADS_MAX][SUBJECTS_MAX];
+} now;
+
+static void open_caches(size_t n, const uint32_t *all, const uint32_t *which)
+{
+	now.n = n;
+	now.all = all;
+	now.which = which;
+	for (int i = 0; i < subjects_count; i++)
+		now.caches[i] = subjects[i].open(n);
+}
+
+static void close_caches(void)
+{
+	for (int i = 0; i < subjects_count; i++)
+		subjects[i].close(now.caches[i]);
+}
 
 /* ---- hits ---- */
 
@@ -43,49 +67,51 @@ static int gain_rounds = 201;
 static void bench_word_hits(size_t n, const uint32_t *all, const uint32_t *which)
 {
 	const struct subject *s = &subjects[0];
-	double samples[ROUNDS_MAX];
+	double *samples = calloc((size_t)rounds, sizeof(*samples));
 	void *cache = our_open_words(n);
 
+	if (!samples)
+		die("out of memory");
 	for (int i = 0; i < 3; i++)
 		s->hit(cache, all, n);
 	s->hit(cache, which, hits);
 	for (int threads = 1; threads <= THREADS_MAX; threads++) {
+		struct spread spread;
+
 		for (int r = 0; r < rounds; r++)
 			samples[r] = time_steps(s->hit, cache, which, hits, threads, all, n);
-		row("hit, word", n, threads, "peerdma", samples, rounds, NULL);
+		spread = spread_of(samples, (uint64_t)rounds);
+		row("hit, word", n, threads, "peerdma", &spread, NULL);
 	}
 	s->close(cache);
+	free(samples);
 }
 
-/* One thread and several in turns, so that what else the machine does is the same for both. */
+/* The second half of the rows is the threads' own time in the first half. */
+static double hit(int r, int i)
+{
+	int threads = r % THREADS_MAX + 1;
+	double ns;
+
+	if (r >= THREADS_MAX)
+		return now.cpu[threads - 1][i];
+	ns = time_steps(subjects[i].hit, now.caches[i], now.which, hits, threads, now.all, now.n);
+	now.cpu[threads - 1][i] = last_cpu;
+	return ns;
+}
+
 static void bench_hits(size_t n)
 {
-	double samples[THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX], cpu[THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX];
 	uint32_t *all = all_numbers(n, false), *which = some_numbers(hits, n);
-	void *caches[SUBJECTS_MAX];
 
+	open_caches(n, all, which);
 	for (int i = 0; i < subjects_count; i++) {
-		caches[i] = subjects[i].open(n);
-		subjects[i].hit(caches[i], all, n);
-		subjects[i].hit(caches[i], all, n);
-		subjects[i].hit(caches[i], which, hits);
+		subjects[i].hit(now.caches[i], all, n);
+		subjects[i].hit(now.caches[i], all, n);
+		subjects[i].hit(now.caches[i], which, hits);
 	}
-	for (int r = 0; r < rounds; r++) {
-		for (int j = 0; j < subjects_count; j++) {
-			int i = turn(r, j);
-
-			for (int t = 0; t < THREADS_MAX && measured(&subjects[i]); t++) {
-				samples[t][i][r] = time_steps(subjects[i].hit, caches[i], which, hits, t + 1, all, n);
-				cpu[t][i][r] = last_cpu;
-			}
-		}
-	}
-	for (int t = 0; t < THREADS_MAX; t++) {
-		rows("hit", n, t + 1, samples[t], rounds);
-		rows("hit, CPU", n, t + 1, cpu[t], rounds);
-	}
-	for (int i = 0; i < subjects_count; i++)
-		subjects[i].close(caches[i]);
+	compare((const char *const[]){ "hit", "hit, CPU" }, n, 2 * THREADS_MAX, hit);
+	close_caches();
 	if (wanted("hit, word"))
 		bench_word_hits(n, all, which);
 	free(all);
@@ -135,106 +161,88 @@ static double ns_per_miss(const struct child_args *a)
 	return time_steps(a->subject->hit, a->subject->open(a->n), a->all, a->n, a->threads, NULL, 0);
 }
 
+static double miss(int r, int i)
+{
+	return in_child(ns_per_miss, &subjects[i], now.all, now.n, r + 1);
+}
+
 static void bench_misses(size_t n, bool shuffled, const char *what)
 {
-	double samples[SUBJECTS_MAX][ROUNDS_MAX];
 	uint32_t *all;
 
 	if (!wanted(what))
 		return;
-	all = all_numbers(n, shuffled);
-	for (int threads = 1; threads <= THREADS_MAX; threads++) {
-		for (int r = 0; r < rounds; r++) {
-			for (int j = 0; j < subjects_count; j++) {
-				int i = turn(r, j);
-
-				if (measured(&subjects[i]))
-					samples[i][r] = in_child(ns_per_miss, &subjects[i], all, n, threads);
-			}
-		}
-		rows(what, n, threads, samples, rounds);
-	}
+	now.all = all = all_numbers(n, shuffled);
+	now.n = n;
+	compare(&what, n, THREADS_MAX, miss);
 	free(all);
+}
+
+static double miss_again(int r, int i)
+{
+	(void)r;
+	subjects[i].forget(now.caches[i], now.n);
+	return time_steps(subjects[i].hit, now.caches[i], now.all, now.n, 1, NULL, 0);
 }
 
 /* The same cache after all was invalidated, so that no page is touched for the first time. */
 static void bench_misses_again(size_t n, bool shuffled, const char *what)
 {
-	double samples[SUBJECTS_MAX][ROUNDS_MAX];
-	void *caches[SUBJECTS_MAX];
 	uint32_t *all;
 
 	if (!wanted(what))
 		return;
 	all = all_numbers(n, shuffled);
-	for (int i = 0; i < subjects_count; i++) {
-		caches[i] = subjects[i].open(n);
-		subjects[i].hit(caches[i], all, n);
-	}
-	for (int r = 0; r < rounds; r++) {
-		for (int j = 0; j < subjects_count; j++) {
-			int i = turn(r, j);
-
-			if (!measured(&subjects[i]))
-				continue;
-			subjects[i].forget(caches[i], n);
-			samples[i][r] = time_steps(subjects[i].hit, caches[i], all, n, 1, NULL, 0);
-		}
-	}
-	rows(what, n, 1, samples, rounds);
+	open_caches(n, all, NULL);
 	for (int i = 0; i < subjects_count; i++)
-		subjects[i].close(caches[i]);
+		subjects[i].hit(now.caches[i], all, n);
+	compare(&what, n, 1, miss_again);
+	close_caches();
 	free(all);
 }
 
 /* ---- ends ---- */
 
+static double end_one(int r, int i)
+{
+	subjects[i].hit(now.caches[i], now.all, now.n);
+	return time_steps(subjects[i].end_each, now.caches[i], now.all, now.n, r + 1, NULL, 0);
+}
+
 static void bench_end_one(size_t n)
 {
-	double samples[SUBJECTS_MAX][ROUNDS_MAX];
 	uint32_t *all;
 
 	if (!wanted("end one"))
 		return;
 	all = all_numbers(n, true);
-	for (int threads = 1; threads <= THREADS_MAX; threads++) {
-		void *caches[SUBJECTS_MAX];
-
-		for (int i = 0; i < subjects_count; i++)
-			caches[i] = subjects[i].open(n);
-		for (int r = 0; r < rounds; r++) {
-			for (int j = 0; j < subjects_count; j++) {
-				int i = turn(r, j);
-
-				if (!measured(&subjects[i]))
-					continue;
-				subjects[i].hit(caches[i], all, n);
-				samples[i][r] = time_steps(subjects[i].end_each, caches[i], all, n, threads, NULL, 0);
-			}
-		}
-		rows("end one", n, threads, samples, rounds);
-		for (int i = 0; i < subjects_count; i++)
-			subjects[i].close(caches[i]);
-	}
+	open_caches(n, all, NULL);
+	compare((const char *const[]){ "end one" }, n, THREADS_MAX, end_one);
+	close_caches();
 	free(all);
 }
 
 /* Ours alone. */
+static double end_all(int r, int i)
+{
+	double start;
+
+	(void)r;
+	if (i)
+		return NAN;
+	subjects[i].hit(now.caches[i], now.all, now.n);
+	start = now_ns();
+	subjects[i].forget(now.caches[i], now.n);
+	return (now_ns() - start) / (double)now.n;
+}
+
 static void bench_end_all(size_t n)
 {
-	const struct subject *s = &subjects[0];
 	uint32_t *all = all_numbers(n, false);
-	double each[ROUNDS_MAX], start;
-	void *cache = s->open(n);
 
-	for (int r = 0; r < rounds; r++) {
-		s->hit(cache, all, n);
-		start = now_ns();
-		s->forget(cache, n);
-		each[r] = (now_ns() - start) / (double)n;
-	}
-	row("end of all", n, 1, s->name, each, rounds, NULL);
-	s->close(cache);
+	open_caches(n, all, NULL);
+	compare((const char *const[]){ "end of all" }, n, 1, end_all);
+	close_caches();
 	free(all);
 }
 
@@ -261,14 +269,22 @@ static double memory_of(const struct child_args *a)
 	return resident() - before;
 }
 
+static double memory(int r, int i)
+{
+	(void)r;
+	return in_child(memory_of, &subjects[i], now.all, now.n, 1) / (double)now.n;
+}
+
 static void bench_memory(size_t n)
 {
-	double samples[SUBJECTS_MAX][ROUNDS_MAX];
 	uint32_t *all = all_numbers(n, false);
+	int asked = rounds;
 
-	for (int i = 0; i < subjects_count; i++)
-		samples[i][0] = in_child(memory_of, &subjects[i], all, n, 1) / (double)n;
-	rows("memory (bytes)", n, 1, samples, 1);
+	now.all = all;
+	now.n = n;
+	rounds = 1;
+	compare((const char *const[]){ "memory (bytes)" }, n, 1, memory);
+	rounds = asked;
 	free(all);
 }
 
@@ -340,7 +356,7 @@ int main(int argc, char **argv)
 			return usage();
 		i++;
 	}
-	if (rounds < 1 || (rounds > ROUNDS_MAX && strncmp(choice.only, "gain", 4)))
+	if (rounds < 1)
 		return usage();
 	stay_on(choice.cpus[0]);
 	if (!choice.json)

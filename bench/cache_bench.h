@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spread.h"
+
 #define THREADS_MAX	2
 
 typedef void step_fn(void *cache, const uint32_t *which, size_t n);
@@ -29,17 +31,19 @@ bool measured(const struct subject *s);
 uint32_t *all_numbers(size_t n, bool shuffled);			/* 0 to n - 1 */
 uint32_t *some_numbers(size_t count, size_t n);			/* so many of them, at random */
 
-/* ROUNDS_MAX samples at most.  time_steps(): ns per step, all threads' together; all: what new threads' tables are warmed with. */
-#define ROUNDS_MAX	201
 extern int rounds;
 extern size_t hits;			/* of each thread, each round */
-int turn(int round, int i);
-extern double last_cpu;		/* of a step in time_steps()'s last run: the mean of its threads */
+/* ns per step, all threads' together; all: what new threads' tables are warmed with. */
 double time_steps(step_fn *step, void *cache, const uint32_t *which, size_t n, int threads, const uint32_t *all, size_t regions);
-void rows(const char *what, size_t n, int threads, double samples[][ROUNDS_MAX], int count);
+extern double last_cpu;		/* of a step in time_steps()'s last run: the mean of its threads */
 
-/* times: how much longer the other took, in each round; or NULL.  Sorts samples and times. */
-void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times);
+/* times: how much longer the other took, in each round; or NULL. */
+void row(const char *what, size_t n, int threads, const char *name, const struct spread *s, const struct spread *times);
+/*
+ * Measures all caches in turns (comparison.h) and prints the rows.  Those of one thread and of two follow each other, and
+ * have the same `what`: row r is of r % THREADS_MAX + 1 threads.
+ */
+void compare(const char *const *whats, size_t n, int row_count, double (*how)(int row, int subject));
 
 /* ---- what is measured, and by what ---- */
 

@@ -22,7 +22,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 #define GAIN_ROUNDS_MAX	501
 #define STEPS		(1UL << 17)
@@ -90,11 +90,13 @@ static void quotients(struct gain *g, int kinds, int rounds)
 /* Quartiles in the ends' place: on a machine that others use, some round always had nothing of it. */
 static void middle_row(const char *what, const char *by, size_t n, int kind, double *samples, int rounds)
 {
+	struct spread s = spread_of(samples, (uint64_t)rounds);
 	char text[32];
 
 	snprintf(text, sizeof(text), "%s%s", what, by);
-	stats_of(samples, rounds);
-	row(text, n, THREADS_MAX, names[kind], samples + rounds / 4, rounds - 2 * (rounds / 4), NULL);
+	s.min = s.low;
+	s.max = s.high;
+	row(text, n, THREADS_MAX, names[kind], &s, NULL);
 }
 
 static void show(struct gain *g, const char *by, size_t n, int rounds, int kinds)

@@ -56,12 +56,21 @@ static uint32_t *line_numbers(const struct pattern *p, const uint64_t *from, siz
 	return which;
 }
 
+/* What is measured now. */
+static uint32_t *which[KINDS], *all[KINDS];
+static void *caches[SUBJECTS_MAX];
+static size_t regions;
+
+static double hit_at(int r, int i)
+{
+	int k = r / THREADS_MAX;
+
+	return time_steps(subjects[i].hit_at, caches[i], which[k], hits, r % THREADS_MAX + 1, all[k], 4 * regions);
+}
+
 static void bench_pattern(const struct pattern *p)
 {
-	static double samples[KINDS][THREADS_MAX][SUBJECTS_MAX][ROUNDS_MAX];
-	uint32_t *which[KINDS], *all[KINDS];
 	uint64_t *from = malloc(p->n * sizeof(*from)), at = 0;
-	void *caches[SUBJECTS_MAX];
 
 	if (!from)
 		die("out of memory");
@@ -80,18 +89,8 @@ static void bench_pattern(const struct pattern *p)
 		for (int k = KINDS; k--;)
 			subjects[i].hit_at(caches[i], which[k], hits);
 	}
-	for (int r = 0; r < rounds; r++) {
-		for (int j = 0; j < subjects_count * KINDS * THREADS_MAX; j++) {
-			int i = turn(r, j / (KINDS * THREADS_MAX)), k = j % KINDS, t = j / KINDS % THREADS_MAX;
-
-			if (measured(&subjects[i]))
-				samples[k][t][i][r] = time_steps(subjects[i].hit_at, caches[i], which[k], hits, t + 1, all[k], 4 * p->n);
-		}
-	}
-	for (int t = 0; t < THREADS_MAX; t++) {
-		for (int k = 0; k < KINDS; k++)
-			rows(p->names[k], p->n, t + 1, samples[k][t], rounds);
-	}
+	regions = p->n;
+	compare(p->names, p->n, KINDS * THREADS_MAX, hit_at);
 	for (int i = 0; i < subjects_count; i++)
 		subjects[i].close(caches[i]);
 	for (int k = 0; k < KINDS; k++) {

@@ -9,7 +9,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "comparison.h"
 
 int rounds = 9;
 size_t hits = 1 << 21;
@@ -75,49 +75,56 @@ uint32_t *some_numbers(size_t count, size_t n)
 
 /* ---- rows ---- */
 
-void row(const char *what, size_t n, int threads, const char *name, double *samples, int count, double *times)
+void row(const char *what, size_t n, int threads, const char *name, const struct spread *s, const struct spread *times)
 {
-	struct stats s = stats_of(samples, count), t = { 0 };
-	int digits = s.median < 5 ? 2 : 1;
+	int digits = s->median < 5 ? 2 : 1;
 
 	if (!wanted(what))
 		return;
-	if (times)
-		t = stats_of(times, count);
 	if (choice.json) {
 		printf("%s\n  {\"what\": \"%s\", \"regions\": %zu, \"threads\": %d, \"cache\": \"%s\", \"median\": %.2f, \"min\": %.2f, \"max\": %.2f",
-		       first_row ? "[" : ",", what, n, threads, name, s.median, s.min, s.max);
+		       first_row ? "[" : ",", what, n, threads, name, s->median, s->min, s->max);
 		if (times)
-			printf(", \"times\": %.2f, \"times_low\": %.2f, \"times_high\": %.2f", t.median, t.low, t.high);
+			printf(", \"times\": %.2f, \"times_low\": %.2f, \"times_high\": %.2f", times->median, times->low, times->high);
 		printf("}");
 		first_row = false;
 		return;
 	}
-	printf("%-17s %8zu %2d  %-8s %9.*f %9.*f %9.*f", what, n, threads, name, digits, s.median, digits, s.min, digits, s.max);
+	printf("%-17s %8zu %2d  %-8s %9.*f %9.*f %9.*f", what, n, threads, name, digits, s->median, digits, s->min, digits, s->max);
 	if (times)
-		printf("   1/%.2f (1/%.2f to 1/%.2f)", t.median, t.low, t.high);
+		printf("   1/%.2f (1/%.2f to 1/%.2f)", times->median, times->low, times->high);
 	printf("\n");
 	fflush(stdout);
 }
 
-/* The other's first.  Quotients are of a round's: what goes slower for a while does so for both. */
-void rows(const char *what, size_t n, int threads, double samples[][ROUNDS_MAX], int count)
-{
-	bool both = subjects_count == SUBJECTS_MAX && measured(&subjects[0]) && measured(&subjects[1]);
-	double times[ROUNDS_MAX];
+static double (*measure_wanted)(int row, int subject);
 
-	for (int r = 0; r < count && both; r++)
-		times[r] = samples[1][r] / samples[0][r];
-	for (int i = subjects_count; i--;) {
-		if (measured(&subjects[i]))
-			row(what, n, threads, subjects[i].name, samples[i], count, i || !both ? NULL : times);
-	}
+static double measure(int row, int subject)
+{
+	return measured(&subjects[subject]) ? measure_wanted(row, subject) : NAN;
 }
 
-/* Whose turn it is: none is always the first. */
-int turn(int round, int i)
+void compare(const char *const *whats, size_t n, int row_count, double (*how)(int row, int subject))
 {
-	return round % 2 ? subjects_count - 1 - i : i;
+	struct comparison c = {
+		.program = "bench-cache", .rounds = rounds, .row_count = row_count, .subject_count = subjects_count,
+		.measure = measure,
+	};
+
+	measure_wanted = how;
+	comparison_run(&c);
+	/* The other's first. */
+	for (int r = 0; r < row_count; r++) {
+		for (int i = subjects_count; i--;) {
+			const struct compared *other = compared(&c, r, 1 - i);
+			bool both = subjects_count == SUBJECTS_MAX && !i && other->measured;
+
+			if (compared(&c, r, i)->measured)
+				row(whats[r / THREADS_MAX], n, r % THREADS_MAX + 1, subjects[i].name, &compared(&c, r, i)->value,
+				    both ? &other->ratio : NULL);
+		}
+	}
+	free(c.results);
 }
 
 /* ---- threads ---- */

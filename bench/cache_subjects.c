@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cache_subjects.c - what bench/cache.c measures: our cache, and UCX's where it is there. Registration does nothing. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 #endif
 
 #include "cache_subjects.h"
-#include "peerdma_cache.h"
 
 void die(const char *what)
 {
@@ -17,56 +17,25 @@ void die(const char *what)
 	exit(1);
 }
 
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
+static void *our_cache(bool words)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	out->handle = NULL;
-	return 0;
-}
+	struct peerdma_cache *cache;
 
-static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
+	if (empty_cache_open(words, 0, &cache))
+		die(peerdma_last_error());
+	return cache;
 }
 
 static void *our_open(size_t n)
 {
-	static const struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = end };
-	struct peerdma_cache *cache;
-
 	(void)n;
-	if (peerdma_cache_create(&ops, NULL, NULL, &cache))
-		die(peerdma_last_error());
-	return cache;
-}
-
-/* As a cache of pins has it: a word for each region, side by side in pages that only the kernel writes. */
-static int add_word(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	static uint32_t words[1 << 20];
-
-	(void)arg;
-	(void)length;
-	out->word = &words[(addr - (uintptr_t)BASE) / STRIDE % (1 << 20)];
-	return 0;
+	return our_cache(false);
 }
 
 void *our_open_words(size_t n)
 {
-	static const struct peerdma_cache_ops ops = {
-		.size = sizeof(ops), .monitors = PEERDMA_MONITOR_WORD, .add = add_word, .remove = end,
-	};
-	struct peerdma_cache *cache;
-
 	(void)n;
-	if (peerdma_cache_create(&ops, NULL, NULL, &cache))
-		die(peerdma_last_error());
-	return cache;
+	return our_cache(true);
 }
 
 static void our_close(void *cache)
@@ -81,35 +50,22 @@ static void our_forget(void *cache, size_t n)
 	peerdma_cache_drain(cache);
 }
 
-static void our_hit(void *cache, const uint32_t *which, size_t n)
-{
-	struct peerdma_cached *hold;
-
-	for (size_t i = 0; i < n; i++) {
-		if (peerdma_cache_get(cache, BASE + which[i] * STRIDE, LENGTH, &hold))
-			die(peerdma_last_error());
-		peerdma_cache_put(cache, hold);
-	}
-}
-
 static void our_touch(void *cache, uint64_t addr, uint64_t length)
 {
-	struct peerdma_cached *hold;
-
-	if (peerdma_cache_get(cache, (void *)(uintptr_t)addr, length, &hold))
+	if (empty_cache_touch(cache, addr, length))
 		die(peerdma_last_error());
-	peerdma_cache_put(cache, hold);
+}
+
+static void our_hit(void *cache, const uint32_t *which, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		our_touch(cache, (uintptr_t)BASE + which[i] * STRIDE, LENGTH);
 }
 
 static void our_hit_at(void *cache, const uint32_t *which, size_t n)
 {
-	struct peerdma_cached *hold;
-
-	for (size_t i = 0; i < n; i++) {
-		if (peerdma_cache_get(cache, BASE + which[i] * LINE, LINE, &hold))
-			die(peerdma_last_error());
-		peerdma_cache_put(cache, hold);
-	}
+	for (size_t i = 0; i < n; i++)
+		our_touch(cache, (uintptr_t)BASE + which[i] * LINE, LINE);
 }
 
 static void our_end_each(void *cache, const uint32_t *which, size_t n)
@@ -195,17 +151,6 @@ static void ucx_forget(void *cache, size_t n)
 		ucx_end_each(cache, &i, 1);
 }
 
-static void ucx_hit(void *cache, const uint32_t *which, size_t n)
-{
-	ucs_rcache_region_t *region;
-
-	for (size_t i = 0; i < n; i++) {
-		if (ucs_rcache_get(cache, BASE + which[i] * STRIDE, LENGTH, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
-			die("ucs_rcache_get");
-		ucs_rcache_region_put(cache, region);
-	}
-}
-
 static void ucx_touch(void *cache, uint64_t addr, uint64_t length)
 {
 	ucs_rcache_region_t *region;
@@ -215,15 +160,16 @@ static void ucx_touch(void *cache, uint64_t addr, uint64_t length)
 	ucs_rcache_region_put(cache, region);
 }
 
+static void ucx_hit(void *cache, const uint32_t *which, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ucx_touch(cache, (uintptr_t)BASE + which[i] * STRIDE, LENGTH);
+}
+
 static void ucx_hit_at(void *cache, const uint32_t *which, size_t n)
 {
-	ucs_rcache_region_t *region;
-
-	for (size_t i = 0; i < n; i++) {
-		if (ucs_rcache_get(cache, BASE + which[i] * LINE, LINE, PROT_READ | PROT_WRITE, NULL, &region) != UCS_OK)
-			die("ucs_rcache_get");
-		ucs_rcache_region_put(cache, region);
-	}
+	for (size_t i = 0; i < n; i++)
+		ucx_touch(cache, (uintptr_t)BASE + which[i] * LINE, LINE);
 }
 #endif
 

@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "empty_cache.h"
+
 #define SUBJECTS_MAX	2
-#define BASE		((char *)(1ULL << 44))
-#define STRIDE		8192UL
-#define LENGTH		4096UL
+#define BASE		((char *)EMPTY_BASE)
+#define STRIDE		EMPTY_STRIDE
+#define LENGTH		EMPTY_LENGTH
 #define LINE		64UL
 
 struct subject {

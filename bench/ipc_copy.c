@@ -6,6 +6,7 @@
  * A process allocates on the last GPU and exports; another, on GPU 0, copies from its own memory
  * there.  With one GPU both are on it.  The exporter's process does nothing meanwhile.
  */
+#include <cuda.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
@@ -14,11 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cu.h"
-#include "options.h"
+#include "comparison.h"
+#include "gpu_need.h"
 #include "peerdma.h"
 #include "peerdma_ipc.h"
-#include "stats.h"
 
 #define MEMORY		(256UL << 20)
 #define MOST		64
@@ -27,7 +27,6 @@
 /* Where the parts of a list lie: at twice their length from each other, or shuffled, differently on both sides. */
 enum layout { APART, SHUFFLED };
 
-static struct options options = { .repeats = 21 };
 static CUdeviceptr here, there;
 static struct peerdma_ipc_memory *memory;
 static CUstream streams[STREAMS];
@@ -50,7 +49,7 @@ static void load(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 
-	cu_start(77);
+	gpu_need(false, 77);
 	more.stream_create = dlsym(lib, "cuStreamCreate");
 	more.stream_synchronize = dlsym(lib, "cuStreamSynchronize");
 	more.batch = dlsym(lib, "cuMemcpyBatchAsync_v2");
@@ -60,7 +59,7 @@ static void load(void)
 	more.module_function = dlsym(lib, "cuModuleGetFunction");
 	more.launch = dlsym(lib, "cuLaunchKernel");
 	for (int i = 0; i < STREAMS; i++)
-		cu_check(more.stream_create(&streams[i], 1), "cuStreamCreate");
+		gpu_check(more.stream_create(&streams[i], 1), "cuStreamCreate");
 }
 
 /* ---- the ways ---- */
@@ -68,13 +67,13 @@ static void load(void)
 static void complete(int n)
 {
 	for (int i = 0; i < n; i++)
-		cu_check(more.stream_synchronize(streams[i]), "cuStreamSynchronize");
+		gpu_check(more.stream_synchronize(streams[i]), "cuStreamSynchronize");
 }
 
 static void raw(size_t length, int count, int over)
 {
 	for (int i = 0; i < count; i++)
-		cu_check(cu.copy_dtod(there + there_at[i], here + here_at[i], length, streams[i % over]), "cuMemcpyDtoDAsync");
+		gpu_check(gpu.copy_dtod(there + there_at[i], here + here_at[i], length, streams[i % over]), "cuMemcpyDtoDAsync");
 	complete(over < count ? over : count);
 }
 
@@ -104,7 +103,7 @@ static void raw_batch(size_t length, int count)
 		from[i] = here + here_at[i];
 		lengths[i] = length;
 	}
-	cu_check(more.batch(to, from, lengths, (size_t)count, &how, &first, 1, streams[0]), "cuMemcpyBatchAsync");
+	gpu_check(more.batch(to, from, lengths, (size_t)count, &how, &first, 1, streams[0]), "cuMemcpyBatchAsync");
 	complete(1);
 }
 
@@ -115,7 +114,7 @@ static void raw_2d(size_t length, int count)
 		.dstDevice = there, .dstPitch = there_at[1], .WidthInBytes = length, .Height = (size_t)count,
 	};
 
-	cu_check(more.copy_2d(&rows, streams[0]), "cuMemcpy2DAsync");
+	gpu_check(more.copy_2d(&rows, streams[0]), "cuMemcpy2DAsync");
 	complete(1);
 }
 
@@ -201,20 +200,20 @@ static void bare_start(void)
 	void *arguments[] = { &bare_words, &there, &here }, *module;
 
 	if (!function) {
-		cu_check(more.host_alloc((void **)&bare_words, 4096, 3), "cuMemHostAlloc");
-		cu_check(more.module_load(&module, bare_text), "cuModuleLoadData");
-		cu_check(more.module_function(&function, module, "bare"), "cuModuleGetFunction");
+		gpu_check(more.host_alloc((void **)&bare_words, 4096, 3), "cuMemHostAlloc");
+		gpu_check(more.module_load(&module, bare_text), "cuModuleLoadData");
+		gpu_check(more.module_function(&function, module, "bare"), "cuModuleGetFunction");
 	}
 	memset(bare_words, 0, 4096);
 	bare_turn = 0;
-	cu_check(more.launch(function, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS - 1], arguments, NULL), "cuLaunchKernel");
+	gpu_check(more.launch(function, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS - 1], arguments, NULL), "cuLaunchKernel");
 	bare(8, 1);			/* it runs */
 }
 
 static void bare_end(void)
 {
 	__atomic_store_n(&bare_words[0], ~0ULL, __ATOMIC_RELEASE);
-	cu_check(more.stream_synchronize(streams[STREAMS - 1]), "cuStreamSynchronize");
+	gpu_check(more.stream_synchronize(streams[STREAMS - 1]), "cuStreamSynchronize");
 }
 
 static const struct way {
@@ -237,9 +236,11 @@ static const struct row {
 	{ 4 << 20, 1, 0 }, { 4 << 20, 16, APART }, { 4 << 20, 16, SHUFFLED }, { 16 << 20, 1, 0 }, { 64 << 20, 1, 0 }, { MEMORY, 1, 0 },
 };
 
+#define ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
+
 static void lay_out(const struct row *row)
 {
-	static uint64_t random = 1;
+	uint64_t random = 1;
 
 	for (int i = 0; i < row->count; i++)
 		here_at[i] = there_at[i] = 2 * row->length * i;
@@ -270,48 +271,27 @@ static bool can(const struct way *way, const struct row *row)
 	return row->count > 1 || (way->copy != raw_two && way->copy != raw_four);
 }
 
-static void measure(const struct row *row, bool first)
+static double measure(int r, int w)
 {
-	static double samples[WAYS][MAX_REPEATS];
-	double bytes = (double)row->length * row->count;
-	struct stats s[WAYS];
-	const char *layout = row->count == 1 ? "" : row->layout == APART ? "apart" : "shuffled";
+	const struct row *row = &rows[r];
+	double bytes = (double)row->length * row->count, begin, took;
 	int times = bytes < 1 << 20 ? 50 : 5;
 
+	if (!can(&ways[w], row))
+		return NAN;
 	lay_out(row);
-
-	for (int r = -1; r < options.repeats; r++) {
-		for (int w = 0; w < WAYS; w++) {
-			double begin;
-
-			if (!can(&ways[w], row))
-				continue;
-			if (ways[w].copy == bare)
-				bare_start();
-			begin = now_ns();
-			for (int i = 0; i < times; i++)
-				ways[w].copy(row->length, row->count);
-			if (r >= 0)
-				samples[w][r] = (now_ns() - begin) / times;
-			if (ways[w].copy == bare)
-				bare_end();
-			/* Not beside the kernel that still waits. */
-			if (ways[w].copy == ours_poll)
-				usleep(6000);
-		}
-	}
-	for (int w = 0; w < WAYS; w++) {
-		if (!can(&ways[w], row))
-			continue;
-		s[w] = stats_of(samples[w], options.repeats);
-		if (options.json)
-			printf("%s{\"bytes\": %zu, \"count\": %d, \"layout\": \"%s\", \"way\": \"%s\", \"us\": %.2f, \"low\": %.2f, \"high\": %.2f}",
-			       first && !w ? "" : ",\n", row->length, row->count, layout, ways[w].name, s[w].median / 1e3, s[w].low / 1e3,
-			       s[w].high / 1e3);
-		else
-			printf("%10zu x %-3d %-8s %-20s %9.2f us (%.2f to %.2f) %9.2f GB/s  %5.2f\n", row->length, row->count, layout, ways[w].name,
-			       s[w].median / 1e3, s[w].low / 1e3, s[w].high / 1e3, bytes / s[w].median, s[0].median / s[w].median);
-	}
+	if (ways[w].copy == bare)
+		bare_start();
+	begin = now_ns();
+	for (int i = 0; i < times; i++)
+		ways[w].copy(row->length, row->count);
+	took = now_ns() - begin;
+	if (ways[w].copy == bare)
+		bare_end();
+	/* Not beside the kernel that still waits. */
+	if (ways[w].copy == ours_poll)
+		usleep(6000);
+	return took / times / 1e3;
 }
 
 static void exporter(int to, int until)
@@ -320,8 +300,8 @@ static void exporter(int to, int until)
 	char byte;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	cu_start_last(77);
-	there = cu_alloc(MEMORY);
+	gpu_need(true, 77);
+	there = gpu_need_memory(MEMORY);
 	if (peerdma_ipc_export((void *)(uintptr_t)there, MEMORY, PEERDMA_IPC_I_UNEXPORT, &handle)) {
 		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
 		_exit(1);
@@ -333,11 +313,17 @@ static void exporter(int to, int until)
 
 int main(int argc, char **argv)
 {
+	static char texts[ROWS][32];
+	static const char *row_names[ROWS], *way_names[WAYS];
+	struct comparison c = {
+		.program = "bench-ipc-copy", .what = "us per list of copies", .rounds = 21, .measure = measure, .rows = row_names,
+		.row_count = ROWS, .subjects = way_names, .subject_count = WAYS,
+	};
 	struct peerdma_ipc_handle handle;
 	int there_from[2], until[2], status = 0;
 	pid_t pid;
 
-	options_take(&options, argc, argv, "bench-ipc-copy");
+	comparison_options(&c, argc, argv);
 	if (pipe(there_from) || pipe(until))
 		return 1;
 	pid = fork();
@@ -352,24 +338,25 @@ int main(int argc, char **argv)
 		return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
 	}
 	load();
-	here = cu_alloc(MEMORY);
+	here = gpu_need_memory(MEMORY);
 	if (peerdma_ipc_open(&handle, sizeof(handle), 0, &memory)) {
 		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
 		return 1;
 	}
 	there = (CUdeviceptr)memory->ptr;
-	if (options.json)
-		printf("[");
-	else
-		printf("%14s %-8s %-20s %s; the last column: peerdma's time by it\n", "bytes", "", "", "median (half of the rounds)");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		measure(&rows[i], !i);
-	if (options.json)
-		printf("]\n");
-	else
-		printf("its kernel made %u of %u copies, its waiting kernel %u of %u; engines the others\n", by_kernel[PEERDMA_IPC_PATH_KERNEL],
-		       by_kernel[PEERDMA_IPC_PATH_KERNEL] + by_kernel[PEERDMA_IPC_PATH_CUDA], by_poll[PEERDMA_IPC_PATH_POLL],
-		       by_poll[PEERDMA_IPC_PATH_POLL] + by_poll[PEERDMA_IPC_PATH_CUDA]);
+	for (int i = 0; i < ROWS; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "%zu x %d%s", rows[i].length, rows[i].count, rows[i].count == 1 ? "" :
+			 rows[i].layout == APART ? " apart" : " shuffled");
+		row_names[i] = texts[i];
+	}
+	for (int i = 0; i < WAYS; i++)
+		way_names[i] = ways[i].name;
+	comparison_run(&c);
+	comparison_print(&c);
+	if (!c.json)
+		printf("its kernel made %u of %u copies, its waiting kernel %u of %u; engines the others\n",
+		       by_kernel[PEERDMA_IPC_PATH_KERNEL], by_kernel[PEERDMA_IPC_PATH_KERNEL] + by_kernel[PEERDMA_IPC_PATH_CUDA],
+		       by_poll[PEERDMA_IPC_PATH_POLL], by_poll[PEERDMA_IPC_PATH_POLL] + by_poll[PEERDMA_IPC_PATH_CUDA]);
 	peerdma_ipc_close(memory);
 	close(until[1]);
 	waitpid(pid, &status, 0);

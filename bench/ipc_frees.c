@@ -16,10 +16,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "options.h"
+#include "comparison.h"
 #include "peerdma.h"
 #include "peerdma_ipc.h"
-#include "stats.h"
 
 #define LOOPS		400
 #define BLOCK		(64UL << 20)	/* more than the heap has room for: malloc() maps it, and free() unmaps it */
@@ -28,15 +27,14 @@
 enum subject { ONE, SIGNALS, CLOSED, EXPORTS, SUBJECTS };
 
 static struct {
-	const char *name;
 	unsigned int signals, exports;
 	bool close;			/* all but one of the signals, before the first round */
 	int to, from;			/* pipes */
 } subjects[SUBJECTS] = {
-	[ONE] = { .name = "1 signal", .signals = 1, .exports = 1 },
-	[SIGNALS] = { .name = "signals", .signals = 65535, .exports = 1 },
-	[CLOSED] = { .name = "signals, all but one closed", .signals = 65535, .exports = 1, .close = true },
-	[EXPORTS] = { .name = "exports of host memory", .signals = 1, .exports = 65535 },
+	[ONE] = { .signals = 1, .exports = 1 },
+	[SIGNALS] = { .signals = 65535, .exports = 1 },
+	[CLOSED] = { .signals = 65535, .exports = 1, .close = true },
+	[EXPORTS] = { .signals = 1, .exports = 65535 },
 };
 
 struct round {
@@ -44,7 +42,9 @@ struct round {
 	double munmap, free;		/* ns */
 };
 
-static struct options options = { .repeats = 21 };
+static const char *const names[SUBJECTS] = {
+	[ONE] = "1 signal", [SIGNALS] = "signals", [CLOSED] = "all but one closed", [EXPORTS] = "exports",
+};
 
 static void fatal(const char *what)
 {
@@ -87,7 +87,7 @@ static void measure(struct round *r)
 		free(p);
 		samples[i] = now_ns() - begin;
 	}
-	r->free = stats_of(samples, LOOPS).median;
+	r->free = spread_of(samples, LOOPS).median;
 	for (int i = 0; i < LOOPS; i++) {
 		begin = now_ns();
 		p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,7 +95,7 @@ static void measure(struct round *r)
 		munmap(p, 65536);
 		samples[i] = now_ns() - begin;
 	}
-	r->munmap = stats_of(samples, LOOPS).median;
+	r->munmap = spread_of(samples, LOOPS).median;
 }
 
 /* As many as this user may have descriptors and mappings for. */
@@ -147,24 +147,30 @@ static void start(enum subject which)
 	subjects[which].from = from[0];
 }
 
-static struct round turn(enum subject which)
+static struct round last[SUBJECTS];
+
+/* A turn of a process measures both rows. */
+static double turn(int row, int which)
 {
-	struct round r = { 0 };
 	char byte = 0;
 
-	if (write(subjects[which].to, &byte, 1) != 1 || read(subjects[which].from, &r, sizeof(r)) != sizeof(r))
-		fatal(subjects[which].name);
-	return r;
+	if (!row && (write(subjects[which].to, &byte, 1) != 1 ||
+		     read(subjects[which].from, &last[which], sizeof(last[which])) != sizeof(last[which])))
+		fatal(names[which]);
+	return row ? last[which].free : last[which].munmap;
 }
 
 int main(int argc, char **argv)
 {
-	double at[2][SUBJECTS][MAX_REPEATS], median[2][SUBJECTS];
-	struct round r[SUBJECTS];
+	struct comparison c = {
+		.program = "bench-ipc-frees", .what = "ns; target: at most 1.2 times the first", .rounds = 21, .measure = turn,
+		.rows = (const char *const[]){ "mmap, munmap", "malloc, free" }, .row_count = 2,
+		.subjects = names, .subject_count = SUBJECTS,
+	};
 	struct rlimit limit;
 	int missed = 0;
 
-	options_take(&options, argc, argv, "bench-ipc-frees");
+	comparison_options(&c, argc, argv);
 	/* The most that this user may have. */
 	limit = (struct rlimit) { 70000, 70000 };
 	if (setrlimit(RLIMIT_NOFILE, &limit) && !getrlimit(RLIMIT_NOFILE, &limit)) {
@@ -173,34 +179,15 @@ int main(int argc, char **argv)
 	}
 	for (enum subject i = 0; i < SUBJECTS; i++)
 		start(i);
-	/* The first one counts for nothing: each has made what it is to have. */
-	for (int round = -1; round < options.repeats; round++) {
-		for (enum subject i = 0; i < SUBJECTS; i++) {
-			r[i] = turn(i);
-			at[0][i][round < 0 ? 0 : round] = r[i].munmap;
-			at[1][i][round < 0 ? 0 : round] = r[i].free;
-		}
+	comparison_run(&c);
+	comparison_print(&c);
+	for (int row = 0; row < 2; row++) {
+		for (int i = 1; i < SUBJECTS; i++)
+			missed |= value_of(&c, row, i) > TARGET * value_of(&c, row, ONE);
 	}
-	for (enum subject i = 0; i < SUBJECTS; i++) {
-		for (int call = 0; call < 2; call++) {
-			median[call][i] = stats_of(at[call][i], options.repeats).median;
-			missed += median[call][i] > TARGET * median[call][ONE];
-		}
-	}
-	if (options.json) {
-		printf("[");
-		for (enum subject i = 0; i < SUBJECTS; i++)
-			printf("%s{\"exports\": %u, \"signals\": %u, \"closed\": %s, \"munmap_ns\": %.0f, \"free_ns\": %.0f}", i ? ", " : "",
-			       r[i].exports, r[i].signals, subjects[i].close ? "true" : "false", median[0][i], median[1][i]);
-		printf("]\n");
-		return 0;
-	}
-	printf("ns (median of %d rounds of %d), and the ratio to the first (target: at most %.1f)\n\n", options.repeats, LOOPS, TARGET);
-	printf("%-28s %8s %8s %16s %16s\n", "", "exports", "signals", "mmap, munmap", "malloc, free");
-	for (enum subject i = 0; i < SUBJECTS; i++)
-		printf("%-28s %8u %8u %10.0f %5.2f %10.0f %5.2f\n", subjects[i].name, r[i].exports, r[i].signals, median[0][i],
-		       median[0][i] / median[0][ONE], median[1][i], median[1][i] / median[1][ONE]);
-	if (missed)
+	for (enum subject i = 0; i < SUBJECTS && !c.json; i++)
+		printf("%-22s has %u exports and %u signals\n", names[i], last[i].exports, last[i].signals);
+	if (missed && !c.json)
 		printf("\nMISSED\n");
-	return missed > 0;
+	return missed && !c.json;
 }

@@ -15,10 +15,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-#include "../tests/lib/counted.h"
 
+#include "../tests/lib/counted.h"
+#include "spread.h"
 
 #define LENGTH	65536UL
 #define LOOPS	2000
@@ -27,21 +27,6 @@
 
 static struct peerdma_cache *caches[CACHES];
 static int uffd = -1;
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 static char *map(void)
 {
@@ -86,9 +71,7 @@ static void measure(const char *what, int registers)
 		discard[round] = (now_ns() - begun) / LOOPS;
 	}
 	munmap(p, LENGTH);
-	qsort(unmap, ROUNDS, sizeof(*unmap), compare);
-	qsort(discard, ROUNDS, sizeof(*discard), compare);
-	printf("%-52s %8.0f %8.0f\n", what, unmap[ROUNDS / 2], discard[ROUNDS / 2]);
+	printf("%-52s %8.0f %8.0f\n", what, spread_of(unmap, ROUNDS).median, spread_of(discard, ROUNDS).median);
 }
 
 static void make(int from, int to)

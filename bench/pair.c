@@ -10,7 +10,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 struct member {
 	struct pair *pair;
@@ -30,10 +30,7 @@ struct pair {
 /* What the calling thread had of a processor: beside others' work, that is what can be compared. */
 double cpu_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void stay_on(int cpu)

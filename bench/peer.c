@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "../tests/kernel/peer_client_test.h"
-#include "cu.h"
+#include "gpu_need.h"
 #include "kernel/pinbench.h"
-#include "stats.h"
+#include "spread.h"
 
 #define REPEATS	21
 #define BUDGET	0.6
@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 	pins = open("/dev/pinbench", O_RDWR);
 	if (client < 0 || pins < 0)
 		fail("the test modules");
-	cu_start(1);
-	va = cu_alloc(sizes[SIZES - 1].length);
+	gpu_need(false, 1);
+	va = gpu_need_memory(sizes[SIZES - 1].length);
 	out = fopen(argv[2], "a");
 	if (!out)
 		fail(argv[2]);
@@ -133,9 +133,9 @@ int main(int argc, char **argv)
 		}
 		printf("%-8s", sizes[s].name);
 		for (int i = 0; i < PB_STEPS; i++)
-			printf(" %10.0f", stats_of(samples[i], REPEATS).median);
-		all = stats_of(samples[PB_STEPS], REPEATS).median;
-		printf(" %8u %8.0f %10.0f", b.nmap, all, stats_of(samples[PB_STEPS + 1], REPEATS).median);
+			printf(" %10.0f", spread_of(samples[i], REPEATS).median);
+		all = spread_of(samples[PB_STEPS], REPEATS).median;
+		printf(" %8u %8.0f %10.0f", b.nmap, all, spread_of(samples[PB_STEPS + 1], REPEATS).median);
 		fprintf(out, "%s %d %.0f\n", argv[1], s, all);
 		if (argc > 3 && total_of(argv[2], argv[3], s)) {
 			double ratio = all / total_of(argv[2], argv[3], s);

@@ -14,12 +14,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cu.h"
+#include "comparison.h"
+#include "gpu_need.h"
 #include "kernel/pinbench.h"
 #include "peerdma_ioctl.h"
-#include "options.h"
-#include "stats.h"
-
 
 /* Who pins, and through which door. */
 enum path { PROVIDER, BRIDGE, BRIDGE_IOCTL, GDRDRV_IOCTL, PATHS };
@@ -29,23 +27,18 @@ static const char *const path_names[PATHS] = {
 };
 
 static const struct scenario {
-	const char *name;
 	uint64_t length;
 	uint32_t count;
 } scenarios[] = {
-	{ "64 KiB", 64 << 10, 1 },
-	{ "1 MiB", 1 << 20, 1 },
-	{ "64 MiB", 64 << 20, 1 },
-	{ "256 x 64 KiB", 64 << 10, 256 },
+	{ 64 << 10, 1 }, { 1 << 20, 1 }, { 64 << 20, 1 }, { 64 << 10, 256 },
 };
 #define SCENARIOS	((int)(sizeof(scenarios) / sizeof(scenarios[0])))
 #define MEMORY		(64ULL << 20)
 
-static struct options options = { .repeats = 21 };
+static const char *const scenario_names[SCENARIOS] = { "64 KiB", "1 MiB", "64 MiB", "256 x 64 KiB" };
 
 static int pinbench, peerdma, gdrdrv;
-static double samples[SCENARIOS][PATHS][MAX_REPEATS];
-static struct stats results[SCENARIOS][PATHS];
+static uint64_t va;
 static double door;	/* instructions of an ioctl that does nothing */
 
 static void fail(const char *what)
@@ -68,7 +61,7 @@ _Static_assert(sizeof(struct gdrdrv_pin) == 40, "as its header has it");
 
 /* ---- one run ---- */
 
-static double run_kernel(enum path path, uint64_t va, const struct scenario *s)
+static double run_kernel(enum path path, const struct scenario *s)
 {
 	struct pinbench_run r = {
 		.va = va, .length = s->length, .count = s->count,
@@ -80,7 +73,7 @@ static double run_kernel(enum path path, uint64_t va, const struct scenario *s)
 	return r.pin_ticks + r.unpin_ticks;
 }
 
-static double run_bridge(uint64_t va, const struct scenario *s)
+static double run_bridge(const struct scenario *s)
 {
 	static struct peerdma_handle_args handles[PINBENCH_MAX_PINS];
 	uint64_t begin = ticks();
@@ -103,7 +96,7 @@ static double run_bridge(uint64_t va, const struct scenario *s)
 	return ticks() - begin;
 }
 
-static double run_gdrdrv(uint64_t va, const struct scenario *s)
+static double run_gdrdrv(const struct scenario *s)
 {
 	static uint64_t handles[PINBENCH_MAX_PINS];
 	uint64_t begin = ticks();
@@ -122,31 +115,38 @@ static double run_gdrdrv(uint64_t va, const struct scenario *s)
 	return ticks() - begin;
 }
 
-static double run_one(enum path path, uint64_t va, const struct scenario *s)
+static double measure(int scenario, int path)
 {
+	const struct scenario *s = &scenarios[scenario];
+
 	switch (path) {
 	case BRIDGE_IOCTL:
-		return run_bridge(va, s);
+		return run_bridge(s);
 	case GDRDRV_IOCTL:
-		return run_gdrdrv(va, s);
+		return gdrdrv < 0 ? NAN : run_gdrdrv(s);
 	default:
-		return run_kernel(path, va, s);
+		return run_kernel((enum path)path, s);
 	}
 }
+
+static struct comparison c = {
+	.program = "bench-pin", .rounds = 21, .rows = scenario_names, .row_count = SCENARIOS, .subjects = path_names,
+	.subject_count = PATHS, .measure = measure,
+	.what = "pin and unpin, instructions; provider: softgpu, a software GPU, so not what hardware costs",
+};
 
 /* Entering the kernel and leaving it, by a call that ends before any driver. */
 static double measure_door(int fd)
 {
-	double d[MAX_REPEATS];
-	int i;
+	double d[21];
 
-	for (i = 0; i < options.repeats; i++) {
+	for (int i = 0; i < 21; i++) {
 		uint64_t begin = ticks();
 
 		ioctl(fd, FIOCLEX);
 		d[i] = ticks() - begin;
 	}
-	return stats_of(d, options.repeats).median;
+	return spread_of(d, 21).median;
 }
 
 /* Does the counter count instructions?  A loop of 2 million says so. */
@@ -162,14 +162,14 @@ static double ticks_per_instruction(void)
 		__asm__ volatile("1: dec %0; jnz 1b" : "+r"(n));
 		d[i] = (ticks() - begin) / 2e6;
 	}
-	return stats_of(d, 5).median;
+	return spread_of(d, 5).median;
 }
 
 /* ---- what comes of it ---- */
 
 static double cost(int s, enum path path)
 {
-	return results[s][path].median;
+	return value_of(&c, s, path);
 }
 
 /* What is left when the provider's part and the doors are taken away. */
@@ -191,72 +191,28 @@ static bool have(enum path path)
 	return path != GDRDRV_IOCTL || gdrdrv >= 0;
 }
 
-static void print_table(void)
+static void print_parts(void)
 {
-	int s, p;
-
-	printf("pin + unpin, instructions (median of %d); provider: softgpu, a software GPU, so not what hardware costs\n\n",
-	       options.repeats);
-	printf("%-14s %10s %10s %16s %14s %14s\n", "", "provider's", "peerdma's", "peerdma's part",
-	       "gdrdrv's part", "ratio");
-	printf("%-14s %10s %10s %16s %14s %14s\n", "", "part", "part", "with its ioctl",
-	       "with its ioctl", "budget: 0.50");
-	for (s = 0; s < SCENARIOS; s++) {
-		printf("%-14s %10.0f %10.0f %16.0f", scenarios[s].name, cost(s, PROVIDER),
-		       own(s, BRIDGE), own(s, BRIDGE_IOCTL));
+	printf("%-14s %10s %16s %14s %14s\n", "of these", "peerdma's", "peerdma's part", "gdrdrv's part", "ratio");
+	printf("%-14s %10s %16s %14s %14s\n", "", "part", "with its ioctl", "with its ioctl", "budget: 0.50");
+	for (int s = 0; s < SCENARIOS; s++) {
+		printf("%-14s %10.0f %16.0f", scenario_names[s], own(s, BRIDGE), own(s, BRIDGE_IOCTL));
 		if (have(GDRDRV_IOCTL))
-			printf(" %14.0f %6.2f, %5.2f\n", own(s, GDRDRV_IOCTL),
-			       own(s, BRIDGE) / own(s, GDRDRV_IOCTL),
+			printf(" %14.0f %6.2f, %5.2f\n", own(s, GDRDRV_IOCTL), own(s, BRIDGE) / own(s, GDRDRV_IOCTL),
 			       own(s, BRIDGE_IOCTL) / own(s, GDRDRV_IOCTL));
 		else
 			printf(" %14s %14s\n", "not given", "-");
 	}
-	printf("%-14s %10.1f %10.1f %16.1f", "further 64 KiB", slope(cost(2, PROVIDER), cost(1, PROVIDER)),
-	       slope(own(2, BRIDGE), own(1, BRIDGE)), slope(own(2, BRIDGE_IOCTL), own(1, BRIDGE_IOCTL)));
+	printf("%-14s %10.1f %16.1f", "further 64 KiB", slope(own(2, BRIDGE), own(1, BRIDGE)),
+	       slope(own(2, BRIDGE_IOCTL), own(1, BRIDGE_IOCTL)));
 	if (have(GDRDRV_IOCTL))
 		printf(" %14.1f\n", slope(own(2, GDRDRV_IOCTL), own(1, GDRDRV_IOCTL)));
 	else
 		printf(" %14s\n", "-");
-
 	printf("\nratio: peerdma's part to gdrdrv's with its ioctl: of the call inside the kernel, and with peerdma's ioctl.\n"
 	       "An ioctl that does nothing, %.0f, is taken off wherever there is one.\n", door);
 	if (!have(GDRDRV_IOCTL))
 		printf("gdrdrv not given: GDRCOPY=folder-of-gdrcopy's-source make bench\n");
-	printf("spread of the middle half: ");
-	for (p = 0; p < PATHS; p++) {
-		double worst = 0;
-
-		for (s = 0; s < SCENARIOS && have(p); s++) {
-			double w = (results[s][p].high - results[s][p].low) / results[s][p].median;
-
-			worst = w > worst ? w : worst;
-		}
-		printf(" %s %.2f%%", path_names[p], 100 * worst);
-	}
-	printf(" (at worst; a timer's interrupt falls into some samples)\n");
-}
-
-static void print_json(double per_instruction)
-{
-	int s, p;
-
-	printf("{\"bench\": \"pin\", \"provider\": \"softgpu, a software GPU: says nothing about hardware\", \"unit\": \"instructions\", \"ticks_per_instruction\": %.3f, \"repeats\": %d, \"door\": %.0f, \"gdrdrv\": %s, \"results\": [",
-	       per_instruction, options.repeats, door, have(GDRDRV_IOCTL) ? "true" : "false");
-	for (s = 0; s < SCENARIOS; s++) {
-		printf("%s\n {\"length\": %llu, \"count\": %u", s ? "," : "",
-		       (unsigned long long)scenarios[s].length, scenarios[s].count);
-		for (p = 0; p < PATHS; p++) {
-			if (!have(p))
-				continue;
-			printf(", \"%s\": {\"min\": %.0f, \"median\": %.0f, \"max\": %.0f", path_names[p],
-			       results[s][p].min, results[s][p].median, results[s][p].max);
-			if (p != PROVIDER)
-				printf(", \"own\": %.0f", own(s, p));
-			printf("}");
-		}
-		printf("}");
-	}
-	printf("]}\n");
 }
 
 /* 1 if the budget is missed. */
@@ -275,10 +231,8 @@ static int judge(void)
 int main(int argc, char **argv)
 {
 	double per_instruction;
-	uint64_t va;
-	int r, s, p;
 
-	options_take(&options, argc, argv, "bench-pin");
+	comparison_options(&c, argc, argv);
 	pinbench = open("/dev/pinbench", O_RDWR);
 	if (pinbench < 0)
 		fail("/dev/pinbench: is pinbench.ko loaded?");
@@ -292,22 +246,13 @@ int main(int argc, char **argv)
 			per_instruction);
 		return 77;
 	}
-	cu_start(1);
-	va = cu_alloc(MEMORY);
+	gpu_need(false, 1);
+	va = gpu_need_memory(MEMORY);
 	door = measure_door(peerdma);
 
-	/* Interleaved; the first round, where caches of the kernel fill, does not count. */
-	for (r = -1; r < options.repeats; r++)
-		for (s = 0; s < SCENARIOS; s++)
-			for (p = 0; p < PATHS; p++)
-				if (have(p))
-					samples[s][p][r < 0 ? 0 : r] = run_one(p, va, &scenarios[s]);
-	for (s = 0; s < SCENARIOS; s++)
-		for (p = 0; p < PATHS; p++)
-			results[s][p] = stats_of(samples[s][p], options.repeats);
-	if (options.json)
-		print_json(per_instruction);
-	else
-		print_table();
+	comparison_run(&c);
+	comparison_print(&c);
+	if (!c.json)
+		print_parts();
 	return judge();
 }

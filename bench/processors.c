@@ -13,7 +13,7 @@
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
-#include "stats.h"
+#include "spread.h"
 
 #define TRIED_MAX	32
 #define TRIES		15
@@ -58,7 +58,7 @@ static double gain_on(const int cpus[THREADS_MAX], void *own[THREADS_MAX], const
 		gains[i] = one / pair_time(p, &task, THREADS_MAX).own;
 	}
 	pair_end(p);
-	return stats_of(gains, TRIES).median;
+	return spread_of(gains, TRIES).median;
 }
 
 void processors_choose(int cpus[THREADS_MAX], bool quiet)

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comparison.h"
 #include "memory.h"
-#include "options.h"
 #include "pair.h"
-#include "stats.h"
 
 #define ADAPTER		"rxe0"
 #define MAX_LENGTH	(1UL << 20)
@@ -23,12 +22,10 @@ static const unsigned long lengths[] = { 4096, 65536, MAX_LENGTH };
 #define KINDS	((int)(sizeof(kinds) / sizeof(*kinds)))
 #define LENGTHS	((int)(sizeof(lengths) / sizeof(*lengths)))
 
-static struct options options = { .repeats = 61 };
+static const char *const length_names[LENGTHS] = { "4 KiB", "64 KiB", "1 MiB" };
 static struct pair p;
 static struct memory source, target[KINDS];
 static struct ibv_mr *source_mr, *target_mr[KINDS];
-static double samples[LENGTHS][KINDS][MAX_REPEATS], ratios[LENGTHS][KINDS][MAX_REPEATS];
-static struct stats results[LENGTHS][KINDS], ratio[LENGTHS][KINDS];
 
 /* Enough for the clock, and not more than a turn should take. */
 static int writes(unsigned long length)
@@ -40,8 +37,9 @@ static int writes(unsigned long length)
  * MiB per second. Writes go from one end to the other: an emulated processor finds pages in a table by the low bits of
  * their number, and one page for all of them might meet another there each time.
  */
-static double run_one(int kind, unsigned long length)
+static double measure(int row, int kind)
 {
+	const unsigned long length = lengths[row];
 	const int n = writes(length);
 	struct request r = {
 		.opcode = IBV_WR_RDMA_WRITE, .local = source_mr, .length = (uint32_t)length, .rkey = target_mr[kind]->rkey,
@@ -76,7 +74,7 @@ static void check(int kind)
 	for (i = 0; i < MAX_LENGTH; i++)
 		expected[i] = (unsigned char)(rand() >> 7);
 	memory_write(&source, 0, expected, MAX_LENGTH);
-	run_one(kind, MAX_LENGTH);
+	measure(LENGTHS - 1, kind);
 	memory_read(&target[kind], 0, seen, MAX_LENGTH);
 	if (memcmp(expected, seen, MAX_LENGTH)) {
 		fprintf(stderr, "bench-rdma: %s has other bytes than were written\n", names[kind]);
@@ -84,63 +82,11 @@ static void check(int kind)
 	}
 }
 
-static void measure(void)
-{
-	int r, l, i, k;
-
-	/* The first round warms up and does not count; each begins with another kind. */
-	for (r = -1; r < options.repeats; r++)
-		for (l = 0; l < LENGTHS; l++)
-			for (i = 0; i < KINDS; i++) {
-				k = (i + r + 1) % KINDS;
-				samples[l][k][r < 0 ? 0 : r] = run_one(k, lengths[l]);
-			}
-	/* Of one turn: what slows the machine for a while slows both. */
-	for (l = 0; l < LENGTHS; l++)
-		for (k = 0; k < KINDS; k++)
-			for (r = 0; r < options.repeats; r++)
-				ratios[l][k][r] = samples[l][k][r] / samples[l][0][r];
-	for (l = 0; l < LENGTHS; l++)
-		for (k = 0; k < KINDS; k++) {
-			results[l][k] = stats_of(samples[l][k], options.repeats);
-			ratio[l][k] = stats_of(ratios[l][k], options.repeats);
-		}
-}
-
-static void print_table(void)
-{
-	int l, k;
-
-	printf("RDMA writes, MiB/s: median of %d turns (min to max), and the median of the turns' ratios to host memory (half of them\n"
-	       "between the figures in brackets); a software adapter and a software GPU: no figure says anything about hardware\n\n",
-	       options.repeats);
-	for (l = 0; l < LENGTHS; l++)
-		for (k = 0; k < KINDS; k++) {
-			const struct stats *s = &results[l][k], *q = &ratio[l][k];
-
-			printf("%7lu KiB  %-12s %7.1f (%6.1f to %6.1f)", lengths[l] >> 10, names[k], s->median, s->min, s->max);
-			if (k)
-				printf("  %.2f (%.2f to %.2f)", q->median, q->low, q->high);
-			printf("\n");
-		}
-	printf("\nat least %.2f of host memory is the target\n", TARGET);
-}
-
-static void print_json(void)
-{
-	int l, k;
-
-	printf("{\"bench\": \"rdma\", \"gpu\": \"softgpu, a software GPU: says nothing about hardware\", \"unit\": \"MiB/s\", \"repeats\": %d, \"results\": [",
-	       options.repeats);
-	for (l = 0; l < LENGTHS; l++) {
-		printf("%s\n {\"length\": %lu", l ? "," : "", lengths[l]);
-		for (k = 0; k < KINDS; k++)
-			printf(", \"%s\": {\"min\": %.1f, \"median\": %.1f, \"max\": %.1f, \"ratio\": %.3f}", names[k],
-			       results[l][k].min, results[l][k].median, results[l][k].max, ratio[l][k].median);
-		printf("}");
-	}
-	printf("]}\n");
-}
+static struct comparison c = {
+	.program = "bench-rdma", .rounds = 61, .rows = length_names, .row_count = LENGTHS, .subjects = names,
+	.subject_count = KINDS, .measure = measure,
+	.what = "RDMA writes, MiB/s; a software adapter and a software GPU: no figure says anything about hardware",
+};
 
 static int judge(void)
 {
@@ -148,7 +94,7 @@ static int judge(void)
 
 	for (l = 0; l < LENGTHS; l++)
 		for (k = 1; k < KINDS; k++)
-			missed |= ratio[l][k].median < TARGET;
+			missed |= compared(&c, l, k)->ratio.median < TARGET;
 	if (missed)
 		fprintf(stderr, "bench-rdma: below target: less than %.2f of the bandwidth to host memory\n", TARGET);
 	return missed;
@@ -158,7 +104,7 @@ int main(int argc, char **argv)
 {
 	int k;
 
-	options_take(&options, argc, argv, "bench-rdma");
+	comparison_options(&c, argc, argv);
 	pair_open(&p, ADAPTER, 0);
 	memory_alloc(&source, MEMORY_HOST, MAX_LENGTH);
 	memory_fill(&source, 1);
@@ -168,7 +114,7 @@ int main(int argc, char **argv)
 		memory_fill(&target[k], 2);
 		target_mr[k] = memory_register(&target[k], p.pd);
 	}
-	measure();
+	comparison_run(&c);
 	for (k = 0; k < KINDS; k++)
 		check(k);
 	for (k = 0; k < KINDS; k++) {
@@ -179,9 +125,6 @@ int main(int argc, char **argv)
 	if (ibv_dereg_mr(source_mr))
 		die("ibv_dereg_mr");
 	pair_close(&p);
-	if (options.json)
-		print_json();
-	else
-		print_table();
+	comparison_print(&c);
 	return judge();
 }

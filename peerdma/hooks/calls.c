@@ -66,14 +66,16 @@ struct hsa_pointer_info {
 
 static struct span hsa_around(void *p)
 {
-	int (*ask)(const void *p, struct hsa_pointer_info *info, void *(*alloc)(size_t), uint32_t *agents, void **list) = NULL;
+	int (*ask)(const void *p, struct hsa_pointer_info *info, void *(*alloc)(size_t),
+		   uint32_t *agents, void **list) = NULL;
 	struct hsa_pointer_info info = { .size = sizeof(info) };
 	struct span s = { 0, p ? ALL : 0 };
 
 	if (p)
 		ask = real_symbol(HSA, "hsa_amd_pointer_info");
 	if (ask && !ask(p, &info, NULL, NULL, NULL) && info.length)
-		s = (struct span){ (uintptr_t)(info.type == HSA_POINTER_LOCKED ? info.host_base : info.agent_base), info.length };
+		s = (struct span){ (uintptr_t)(info.type == HSA_POINTER_LOCKED ? info.host_base :
+					       info.agent_base), info.length };
 	return s;
 }
 
@@ -144,7 +146,8 @@ COPY(static, name##_3, 3, ID_##name, BODY, PARAMS, ARGS, SPAN)
 
 struct hook hooks[] = {
 #define HOOK(library_, name_, proc_, ...)						\
-	{ .library = library_, .name = #name_, .proc = proc_, .ours = { name_, name_##_1, name_##_2, name_##_3 } },
+	{ .library = library_, .name = #name_, .proc = proc_,				\
+	  .ours = { name_, name_##_1, name_##_2, name_##_3 } },
 #include "calls.def"
 #undef HOOK
 	{ 0 },

@@ -17,7 +17,8 @@ enum { CUDA, HSA, LIBRARIES };
 struct library {
 	const char *soname;
 	const char *prefix;		/* of all its functions */
-	int absent;			/* the result of a call if the library or its function is not there */
+	/* The result of a call if the library or its function is not there */
+	int absent;
 	_Atomic(void *) handle;
 };
 

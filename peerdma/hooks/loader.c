@@ -7,8 +7,10 @@
 #include "hooks.h"
 
 struct library libraries[LIBRARIES] = {
-	[CUDA] = { .soname = "libcuda.so.1", .prefix = "cu", .absent = 3 /* CUDA_ERROR_NOT_INITIALIZED */ },
-	[HSA] = { .soname = "libhsa-runtime64.so.1", .prefix = "hsa_", .absent = 0x100b /* HSA_STATUS_ERROR_NOT_INITIALIZED */ },
+	[CUDA] = { .soname = "libcuda.so.1", .prefix = "cu",
+		   .absent = 3 /* CUDA_ERROR_NOT_INITIALIZED */ },
+	[HSA] = { .soname = "libhsa-runtime64.so.1", .prefix = "hsa_",
+		  .absent = 0x100b /* HSA_STATUS_ERROR_NOT_INITIALIZED */ },
 };
 
 #if defined(__x86_64__)

@@ -8,7 +8,8 @@
 
 #include "hooks.h"
 
-#define NEWEST_CUDA 13000	/* what cuGetProcAddress is asked for; a driver gives what it has up to that */
+/* What cuGetProcAddress is asked for; a driver gives what it has up to that */
+#define NEWEST_CUDA 13000
 
 static bool is_ours(const struct hook *h, const void *p)
 {
@@ -26,7 +27,8 @@ EXPORT int peerdma_hooks_active(void)
 /* As a program would ask: by the names that it finds first. */
 static void *ask_proc(const char *name)
 {
-	int (*get)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status) =
+	int (*get)(const char *symbol, void **pfn, int version, unsigned long long flags,
+		   int *status) =
 		real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
 	void *p = NULL;
 	int status;
@@ -97,13 +99,14 @@ static void print(void)
 		peerdma_hooks_active() ? "in front" :
 		"NOT in front: preload it, or link it before libcuda and libhsa-runtime64");
 	if (n)
-		fprintf(stderr, "%-32s %-8s %-8s %-18s %s\n", "function", "by name", "dlsym", "cuGetProcAddress", "calls");
+		fprintf(stderr, "%-32s %-8s %-8s %-18s %s\n", "function", "by name", "dlsym",
+			"cuGetProcAddress", "calls");
 	for (unsigned int i = 0; i < n; i++) {
 		if (r[i].missed & PEERDMA_HOOK_ABSENT)
 			continue;
-		fprintf(stderr, "%-32s %-8s %-8s %-18s %llu\n", r[i].call, word(&r[i], PEERDMA_HOOK_BY_NAME),
-			word(&r[i], PEERDMA_HOOK_BY_DLSYM), word(&r[i], PEERDMA_HOOK_BY_PROC),
-			(unsigned long long)r[i].events);
+		fprintf(stderr, "%-32s %-8s %-8s %-18s %llu\n", r[i].call,
+			word(&r[i], PEERDMA_HOOK_BY_NAME), word(&r[i], PEERDMA_HOOK_BY_DLSYM),
+			word(&r[i], PEERDMA_HOOK_BY_PROC), (unsigned long long)r[i].events);
 	}
 }
 

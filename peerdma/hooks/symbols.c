@@ -20,10 +20,12 @@ static struct hook *by_name(const char *name)
 /* ---- cuGetProcAddress ---- */
 
 typedef int (*proc_address)(const char *symbol, void **pfn, int version, unsigned long long flags);
-typedef int (*proc_address_v2)(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+typedef int (*proc_address_v2)(const char *symbol, void **pfn, int version,
+			       unsigned long long flags, int *status);
 
 EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags);
-EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status);
+EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
+			       unsigned long long flags, int *status);
 
 static void replace(const char *symbol, void **pfn)
 {
@@ -54,7 +56,8 @@ EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigne
 	return r;
 }
 
-EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, unsigned long long flags, int *status)
+EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
+			       unsigned long long flags, int *status)
 {
 	proc_address_v2 real = (proc_address_v2)(uintptr_t)real_symbol(CUDA, "cuGetProcAddress_v2");
 	int r = real ? real(symbol, pfn, version, flags, status) : libraries[CUDA].absent;
@@ -82,9 +85,11 @@ static void *looked_up(void *found, const char *name)
 	if (!found || !may_be_watched(name))
 		return found;
 	if (!strcmp(name, "cuGetProcAddress"))
-		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress : found;
+		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress :
+		       found;
 	if (!strcmp(name, "cuGetProcAddress_v2"))
-		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 : found;
+		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 :
+		       found;
 	h = by_name(name);
 	return h && found == hook_real(h, 0) ? h->ours[0] : found;
 }

@@ -145,9 +145,9 @@ void peerdma_close(struct peerdma *ctx);
 
 /*
  * The text of this thread's last failed call: "CALL: WHAT: cause; remedy", on one line, then
- * what other back-ends reported.  What a terminal could take as a command, in names that the environment or other processes
- * have given, is in it as \xNN.  "" if no call has failed.  Never NULL.  A call that succeeds
- * leaves the text as it is.  The library's; valid until this thread's next call.
+ * what other back-ends reported.  What a terminal could take as a command, in names that the
+ * environment or other processes have given, is in it as \xNN.  "" if no call has failed.  Never
+ * NULL.  A call that succeeds leaves the text as it is.  The library's; valid until this thread's next call.
  */
 const char *peerdma_last_error(void);
 
@@ -390,8 +390,8 @@ struct peerdma_range {
  * when the device's driver is unbound.  Do not use them once the region is revoked.
  *
  *   -EINVAL      pci is not a PCI address; flags
- *   -ENODEV      no such device, or no driver is bound to it (needed behind an IOMMU, and on machines other than PCs):
- *                bind one, such as uio_pci_generic
+ *   -ENODEV      no such device, or no driver is bound to it (needed behind an IOMMU, and on
+ *                machines other than PCs): bind one, such as uio_pci_generic
  *   -EPERM       no CAP_SYS_RAWIO (DMA addresses are power over the machine); PEERDMA_FROM_DEVICE of a
  *                PEERDMA_READONLY region; or a parent's context
  *   -EOPNOTSUPP  there is no path between the two devices; the back-end has no device addresses
@@ -426,7 +426,8 @@ int peerdma_unmap(struct peerdma_mapping *mapping);
  *                no better one was used
  *   -ESTALE      the region is revoked
  *   -EDQUOT      the user's limit on views is reached (max_views_per_user)
- *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does: unpin, and pin again
+ *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does:
+ *                unpin, and pin again
  *   -ENOMEM      out of memory or address space
  *   -EPERM       the context belongs to a parent process
  */
@@ -459,7 +460,8 @@ int peerdma_sync(struct peerdma_region *region, uint64_t offset, uint64_t length
  *   -ESTALE      the region is revoked
  *   -EOPNOTSUPP  the provider's memory cannot be exported
  *   -EDQUOT      the user's limit on dma-bufs is reached (max_exports_per_user)
- *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does: unpin, and pin again
+ *   -EBADF       back-end dmabuf: the program has closed the region's descriptor, as a daemon does:
+ *                unpin, and pin again
  *   -EMFILE, -ENFILE  out of file descriptors: the process, the machine
  *   -ENOMEM      out of memory
  *   -EPERM       the context belongs to a parent process

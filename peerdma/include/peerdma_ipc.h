@@ -26,8 +26,9 @@
  * the mapping is writable. A process of the exporter's user can open that file again for writing, also if
  * the mapping is read-only. For other users (PEERDMA_IPC_ANY_USER) an export of a read-only mapping prevents
  * that: it takes the write permission of group and others from the file, unless the file is sealed with
- * F_SEAL_FUTURE_WRITE or F_SEAL_WRITE, and is refused if the process does not own the file. Of memory of a CUDA pool: a descriptor of the whole pool, with which a
- * process can map all memory of the pool, also memory that is allocated later.
+ * F_SEAL_FUTURE_WRITE or F_SEAL_WRITE, and is refused if the process does not own the file. Of memory
+ * of a CUDA pool: a descriptor of the whole pool, with which a process can map all memory of the pool,
+ * also memory that is allocated later.
  *
  * Never stale.  An export ends when the exporter frees the memory, calls peerdma_ipc_unexport(),
  * exits, calls execve(2) or is killed. peerdma_ipc_valid() is 0 from then on, before the memory
@@ -53,8 +54,9 @@
  * explains how this works.
  *
  * Results, NULL, units and structs are those of peerdma.h: 0 or -errno, peerdma_last_error() has the
- * text, a call that fails has changed nothing unless its description says so. Frees and exports of the same memory at the same time
- * are the program's mistake: such an export fails, or ends with the free or soon after.
+ * text, a call that fails has changed nothing unless its description says so. Frees and exports of
+ * the same memory at the same time are the program's mistake: such an export fails, or ends with the
+ * free or soon after.
  *
  * Threads.  Any thread may make any call; the call that ends an object is its last use. A thread that
  * sees the value of a signal may close the signal before the call that set it has returned. No lock is
@@ -70,9 +72,10 @@
  * fork.  Exports, imports and signals belong to the process that made them. In a forked child every
  * call on a parent's object returns -EPERM, with these exceptions: peerdma_ipc_close(),
  * _signal_close(), _unexport() and _free() return 0 and do nothing, peerdma_ipc_query() returns
- * -ENOENT, and peerdma_ipc_signal_get() and _signal_hsa() return what they return to the parent. The child may export and open memory of its own. It inherits CUDA's descriptors, and so does
- * a program that is started by a process with memory of a pool: GPU memory stays allocated while they
- * have these descriptors.
+ * -ENOENT, and peerdma_ipc_signal_get() and _signal_hsa() return what they return to the parent. The
+ * child may export and open memory of its own. It inherits CUDA's descriptors, and so does a program
+ * that is started by a process with memory of a pool: GPU memory stays allocated while they have these
+ * descriptors.
  */
 #ifndef PEERDMA_IPC_H
 #define PEERDMA_IPC_H
@@ -313,8 +316,8 @@ enum peerdma_ipc_condition {
 int peerdma_ipc_signal_create(uint64_t value, unsigned int flags, struct peerdma_ipc_signal **signal);
 
 /*
- * The signal's handle, the same each time, valid until the creator closes it. -EINVAL: an opened signal; -ENODEV: /proc is not
- * mounted; -EPERM.
+ * The signal's handle, the same each time, valid until the creator closes it. -EINVAL: an opened
+ * signal; -ENODEV: /proc is not mounted; -EPERM.
  */
 int peerdma_ipc_signal_export(struct peerdma_ipc_signal *signal, struct peerdma_ipc_handle *handle);
 
@@ -429,8 +432,9 @@ struct peerdma_ipc_transfer {
 
 /*
  * Copies n transfers, whose `size` fields are equal; their order is not defined. Checks each range
- * before anything is copied, and peerdma_ipc_valid() before and after. Transfers of CUDA's device memory that follow each
- * other in the list at equal distances, with one length of up to 2 MiB, are made by one command of a copy engine.
+ * before anything is copied, and peerdma_ipc_valid() before and after. Transfers of CUDA's device
+ * memory that follow each other in the list at equal distances, with one length of up to 2 MiB, are
+ * made by one command of a copy engine.
  *
  * If `done` is NULL, the call returns when all transfers are complete. Otherwise it sets the signal to
  * `value` when they are, and the transfer structs belong to the library until then; transfers that the CPU

@@ -24,7 +24,8 @@ struct backend {
 	bool host;		/* pins host memory only */
 	enum ends ends;		/* how the library learns that a pin's memory goes away */
 	bool view_is_memory;	/* a view is the process's memory: ibv_reg_mr() takes it */
-	bool one_allocation;	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	/* -ENXIO may be because the range spans allocations: segments.c tries each by itself */
+	bool one_allocation;
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
@@ -74,7 +75,8 @@ struct backend {
 	void (*early)(void);
 };
 
-extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked, backend_staging;
+extern const struct backend backend_kernel, backend_soft, backend_dmabuf, backend_locked,
+	backend_staging;
 extern const struct backend backend_segments;	/* in no list of choices */
 
 static inline void region_set_backend(struct peerdma_region *region, const struct backend *backend)
@@ -102,6 +104,8 @@ int backends_pin(struct peerdma_region *region);
 const char *backend_refused(const struct peerdma *ctx, const struct backend *backend);
 /* A text that lives as long as the context.  NULL: there is nothing in it, or no memory. */
 const char *reason_keep(struct peerdma *ctx, const char *text);
+/* backend.c: the part of a region that a dma-buf is asked for.  0 or -EINVAL. */
+int check_export(const struct peerdma_region *region, uint64_t offset, uint64_t length);
 /* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 

@@ -36,7 +36,8 @@ struct peerdma_mapping {
 	unsigned int flags;
 	bool shared;		/* map_shared()'s */
 	uint32_t handle;
-	struct peerdma_mapping **each;		/* of a region of several segments: theirs; else NULL */
+	/* Of a region of several segments: theirs; else NULL */
+	struct peerdma_mapping **each;
 	size_t each_count;
 	size_t count;
 	struct peerdma_range ranges[];
@@ -45,7 +46,8 @@ struct peerdma_mapping {
 /* The part of a region that is one allocation's. */
 struct allocation {
 	uint64_t addr, length;
-	uint64_t base, size;			/* where CUDA has it; size 0: not asked, or CUDA does not tell */
+	/* Where CUDA has it; size 0: not asked, or CUDA does not tell */
+	uint64_t base, size;
 	uint64_t id;				/* CUDA's buffer id; 0: none */
 	enum peerdma_kind kind;
 };
@@ -68,17 +70,22 @@ struct peerdma_region {
 	uint64_t offset, pinned_length;		/* as in peerdma_pin_args */
 	struct view *views;
 	struct peerdma_mapping *mappings;
-	struct mr *mrs;				/* mr.c's: added to under the lock, read without it */
+	/* mr.c's: added to under the lock, read without it */
+	struct mr *mrs;
 	struct peerdma_region *stand_in;	/* atomic: a copy that its MRs are of; in no list */
-	const char *why;			/* not a better back-end: the context's text, or NULL */
+	/* Not a better back-end: the context's text, or NULL */
+	const char *why;
 	const char *provider;
 	uint32_t flags;				/* of peerdma_pin() */
 	uint32_t page_size;
 	uint32_t word;				/* validity's, unless the kernel has one */
 	bool sync_memops;
-	bool imported;				/* of a dma-buf: addr is an offset in it, and no address */
-	enum ends ends;				/* the back-end's; of persistent memory that it does not watch: NEVER */
-	struct allocation *allocations;		/* if ENDS_UNREPORTED, or of several segments: all; else NULL, or all */
+	/* Of a dma-buf: addr is an offset in it, and no address */
+	bool imported;
+	/* The back-end's; of persistent memory that it does not watch: NEVER */
+	enum ends ends;
+	/* If ENDS_UNREPORTED, or of several segments: all; else NULL, or all */
+	struct allocation *allocations;
 	size_t allocation_count;
 	struct peerdma_region *one;		/* itself */
 	struct peerdma_region **segments;	/* segments.c: its pins; NULL: it is one itself */
@@ -89,9 +96,11 @@ struct peerdma_region {
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* of a cache, which has a monitor of its own */
-	bool by_peer;				/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
+	/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
+	bool by_peer;
 	bool queued;			/* in ctx->queue */
-	bool recognized;			/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
+	/* pin() failed with -ENXIO, but knows whose memory it is and what is missing */
+	bool recognized;
 	bool ending;				/* lock: hook_frees.c is about to end it */
 	struct peerdma_region *hooked_next, **hooked_link, *ending_next;
 	struct peerdma_region *queue_next;
@@ -102,7 +111,8 @@ struct peerdma_region {
 		struct softgpu_pin *soft;
 		struct own_fd dmabuf;
 		struct {
-			uint64_t turn;		/* no segment that counts it has a later one; 0: none counts it */
+			/* No segment that counts it has a later one; 0: none counts it */
+			uint64_t turn;
 		} host;
 		struct {
 			void *base;		/* pinned_length bytes */
@@ -133,13 +143,15 @@ struct peerdma {
 	struct offer offers[OFFERS_MAX];	/* the better first */
 	struct reason *reasons;			/* texts that regions point to */
 	int event_fd;				/* for poll(2) */
-	struct own_fd notice[2];		/* a pipe, readable while ctx->queue is not empty; none: no back-end fills it */
+	/* A pipe, readable while ctx->queue is not empty; none: no back-end fills it */
+	struct own_fd notice[2];
 	pthread_mutex_t lock;
 	pthread_cond_t mrs_settled;		/* an MR that was being ended is so no more */
 	struct peerdma_region *regions;
 	struct peerdma_region *queue, **queue_end;
 	bool hooked;				/* libpeerdma-hooks reports frees */
-	struct peerdma_region *hooked_regions;		/* lock: the pins whose frees only it reports */
+	/* lock: the pins whose frees only it reports */
+	struct peerdma_region *hooked_regions;
 	/* What lies above back-ends.  select.c's, since it opened them: pins by the first that can. */
 	int (*pin)(struct peerdma_region *region);
 	/* Lock.  mr.c's mrs_end(), since the first MR of the context; until then NULL. */
@@ -215,12 +227,14 @@ int sys_open(const char *path);
 int sys_close(int fd);
 int sys_ioctl(int fd, unsigned long request, void *arg);
 int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr);
-int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr);	/* instead of what is there */
+/* Instead of what is there */
+int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr);
 int sys_munmap(void *addr, size_t length);
 int sys_dont_fork(void *addr, size_t length);	/* no child gets this mapping */
 int sys_read(int fd, void *buf, size_t length);
 int sys_poll_in(int fd, int timeout_ms);	/* 1 readable, 0 timeout */
-uint64_t sys_memlock_limit(void);		/* RLIMIT_MEMLOCK in bytes; UINT64_MAX: none, or CAP_IPC_LOCK exempts */
+/* RLIMIT_MEMLOCK in bytes; UINT64_MAX: none, or CAP_IPC_LOCK exempts */
+uint64_t sys_memlock_limit(void);
 
 /* kernel.c: pins what the descriptor is of, at region->addr; 0, or -errno with the reason. */
 int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
@@ -232,7 +246,8 @@ void event_queue_close(struct peerdma *ctx);
 void notice_fill(struct peerdma_notice *notice, struct peerdma_region *region);
 void event_queue_add(struct peerdma_region *region);		/* lock: at the end of the queue */
 void event_queue_remove(struct peerdma_region *region);	/* lock */
-bool event_queue_take(struct peerdma *ctx, struct peerdma_notice *notice);	/* the first, out of the queue; false: none waits */
+/* The first, out of the queue; false: none waits */
+bool event_queue_take(struct peerdma *ctx, struct peerdma_notice *notice);
 
 /* hook_frees.c.  begin: sets ctx->hooked; 0, or -ENOMEM with text. */
 int hook_frees_begin(struct peerdma *ctx);
@@ -257,12 +272,14 @@ bool segments_valid(const struct peerdma_region *region);
 
 /* pin.c */
 /* peerdma_pin().  cached: for a cache, which takes care of its end. */
-int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie, bool cached,
-	       struct peerdma_region **region);
+int region_pin(struct peerdma *ctx, void *ptr, size_t length, unsigned int flags, void *cookie,
+	       bool cached, struct peerdma_region **region);
 /* peerdma_pin_dmabuf(), likewise. */
-int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length, unsigned int flags, void *cookie,
-		      bool cached, struct peerdma_region **region);
-void region_free(struct peerdma_region *region);	/* this process's side only; it is in no list any more */
+int region_pin_dmabuf(struct peerdma *ctx, int fd, uint64_t offset, uint64_t length,
+		      unsigned int flags, void *cookie, bool cached,
+		      struct peerdma_region **region);
+/* This process's side only; it is in no list any more */
+void region_free(struct peerdma_region *region);
 /* validity.c */
 /* Whether the region still is what is at its address: by its word, or by asking CUDA, as it has to be. */
 bool region_still(const struct peerdma_region *region);
@@ -274,7 +291,8 @@ bool region_notified(const struct peerdma_region *region);
 /* peerdma_status(), without asking CUDA whether the memory is still there. */
 int region_facts(struct peerdma_region *region, struct peerdma_status *status);
 /* map.c: one mapping for all who ask with the same device and flags; it lives as long as the region. */
-int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags, struct peerdma_mapping **out);
+int map_shared(struct peerdma_region *region, const char *pci, unsigned int flags,
+	       struct peerdma_mapping **out);
 /*
  * mr.c: deregisters what it and its segments have of verbs' memory regions, and waits for others that do.  0, or -errno of one that is kept.
  * over: it is being revoked; then no new ones are made.
@@ -334,7 +352,8 @@ enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
  */
 int cuda_capture_leave(void);			/* what cuda_capture_return() takes */
 void cuda_capture_return(int mode);
-bool cuda_there(void);				/* whether this process has CUDA's library, and may use it */
+/* Whether this process has CUDA's library, and may use it */
+bool cuda_there(void);
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 /* Whether it is a GPU's memory that HSA knows; then *out is filled in, but for size. */
 bool hsa_query(const void *ptr, struct peerdma_memory *out);

@@ -32,7 +32,8 @@
 #define WORD_BITS	(8 * sizeof(unsigned long))
 
 static unsigned long watched[GRANULES / WORD_BITS];	/* atomic */
-static int everything;					/* atomic: a range has more granules than the map */
+/* atomic: a range has more granules than the map */
+static int everything;
 
 static int start(struct fid_mem_monitor *monitor);
 static void stop(struct fid_mem_monitor *monitor);
@@ -48,7 +49,8 @@ static struct fi_ops_mem_monitor ops = {
 	.unsubscribe = unsubscribe,
 	.valid = valid,
 };
-static struct fid_mem_monitor ours = { .fid = { .fclass = FI_CLASS_MEM_MONITOR }, .export_ops = &ops };
+static struct fid_mem_monitor ours = { .fid = { .fclass = FI_CLASS_MEM_MONITOR },
+				       .export_ops = &ops };
 
 /* The first and the last granule of a range; false: it has as many as the map, or more. */
 static bool granules(uint64_t addr, uint64_t length, uint64_t *first, uint64_t *last)
@@ -64,7 +66,8 @@ static bool is_watched(uint64_t addr, uint64_t length)
 
 	if (!length)
 		return false;
-	if (__atomic_load_n(&everything, __ATOMIC_ACQUIRE) || !granules(addr, length, &first, &last))
+	if (__atomic_load_n(&everything, __ATOMIC_ACQUIRE) ||
+	    !granules(addr, length, &first, &last))
 		return true;
 	for (uint64_t g = first; g <= last; g++) {
 		uint64_t i = g % GRANULES;
@@ -96,7 +99,8 @@ static int subscribe(struct fid_mem_monitor *monitor, const void *addr, size_t l
 
 static void unsubscribe(struct fid_mem_monitor *monitor, const void *addr, size_t length)
 {
-	(void)monitor, (void)addr, (void)length;	/* others may have subscribed to the same granules */
+	/* Others may have subscribed to the same granules */
+	(void)monitor, (void)addr, (void)length;
 }
 
 /* Every change was notified. */
@@ -119,7 +123,8 @@ static int start(struct fid_mem_monitor *monitor)
 
 	(void)monitor;
 	if (ret)
-		fprintf(stderr, "peerdma-fabric: libfabric's caches are off: %s\n", peerdma_last_error());
+		fprintf(stderr, "peerdma-fabric: libfabric's caches are off: %s\n",
+			peerdma_last_error());
 	return ret;
 }
 
@@ -129,8 +134,8 @@ static void stop(struct fid_mem_monitor *monitor)
 	peerdma_monitor_unsubscribe(PEERDMA_MEMORY_HOST, freed, NULL);
 }
 
-typedef int (*open_call)(uint32_t version, const char *name, void *attr, size_t attr_len, uint64_t flags, struct fid **fid,
-			 void *context);
+typedef int (*open_call)(uint32_t version, const char *name, void *attr, size_t attr_len,
+			 uint64_t flags, struct fid **fid, void *context);
 
 static void *libfabric;		/* once, as the next */
 
@@ -150,7 +155,8 @@ static void import(void)
 		cache->ops->close(cache);
 	}
 	if (ret)
-		fprintf(stderr, "peerdma-fabric: libfabric keeps its own monitor: %s\n", strerror(-ret));
+		fprintf(stderr, "peerdma-fabric: libfabric keeps its own monitor: %s\n",
+			strerror(-ret));
 }
 
 /* libfabric's function of that version, with our monitor imported. */

@@ -69,7 +69,8 @@ static int opened(struct peerdma **ctx, struct peerdma_cache **of)
 }
 
 /* Also copies what libibverbs has behind an MR: ibv_bind_mw() reads it. */
-static struct ibv_mr *give(struct given *given, const struct peerdma_mr *mr, void *addr, size_t length)
+static struct ibv_mr *give(struct given *given, const struct peerdma_mr *mr, void *addr,
+			   size_t length)
 {
 	memcpy(given, mr->verbs, offsetof(struct given, region));
 	given->mr.addr = addr;

@@ -36,12 +36,14 @@ static int log_level(void)
 	return asked && *asked ? atoi(asked) : -1;
 }
 
-static void print_done(const char *call, const void *addr, size_t length, const struct ibv_mr *mr, const char *how)
+static void print_done(const char *call, const void *addr, size_t length, const struct ibv_mr *mr,
+		       const char *how)
 {
 	int error = errno;
 
 	if (log_level() > 0)
-		fprintf(stderr, "peerdma-verbs: %s: [%p, +%zu): %s, lkey 0x%x\n", call, addr, length, how, mr->lkey);
+		fprintf(stderr, "peerdma-verbs: %s: [%p, +%zu): %s, lkey 0x%x\n", call, addr,
+			length, how, mr->lkey);
 	errno = error;
 }
 
@@ -87,8 +89,10 @@ static struct ibv_mr *by_libibverbs(const struct request *r)
 	if (r->entry == REG_MR)
 		return v->reg_mr ? v->reg_mr(r->pd, r->addr, r->length, (int)r->access) : absent();
 	if (r->entry == REG_MR_IOVA)
-		return v->reg_mr_iova ? v->reg_mr_iova(r->pd, r->addr, r->length, r->iova, (int)r->access) : absent();
-	return v->reg_mr_iova2 ? v->reg_mr_iova2(r->pd, r->addr, r->length, r->iova, r->access) : absent();
+		return v->reg_mr_iova ? v->reg_mr_iova(r->pd, r->addr, r->length, r->iova,
+						       (int)r->access) : absent();
+	return v->reg_mr_iova2 ? v->reg_mr_iova2(r->pd, r->addr, r->length, r->iova, r->access) :
+	       absent();
 }
 
 static struct ibv_mr *by_cache(const struct request *r)
@@ -124,7 +128,8 @@ static struct ibv_mr *by_libpeerdma(const struct request *r)
 /* Looks at both ends: of a range that begins and ends in host memory, the GPU's within is not noticed. */
 static bool touches_gpu(const struct request *r)
 {
-	return memory_is_gpu(r->addr) || (r->length && memory_is_gpu((const char *)r->addr + (r->length - 1)));
+	return memory_is_gpu(r->addr) ||
+	       (r->length && memory_is_gpu((const char *)r->addr + (r->length - 1)));
 }
 
 /*
@@ -136,7 +141,8 @@ static bool wrong_memory(const struct request *r)
 	const struct verbs_calls *v = verbs_calls();
 	int forced = 0;
 
-	if (!(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr && touches_gpu(r))
+	if (!(r->access & (VERBS_WRITES | VERBS_ON_DEMAND)) && v->reg_mr && v->dereg_mr &&
+	    touches_gpu(r))
 		forced = verbs_forced(v->reg_mr, v->dereg_mr, r->pd, (int)r->access);
 	if (forced)
 		errno = forced < 0 ? -forced : EFAULT;
@@ -161,30 +167,36 @@ static struct ibv_mr *reg(const struct request *r)
 
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return reg(&(struct request){ REG_MR, pd, addr, length, (uintptr_t)addr, (unsigned int)access });
+	return reg(&(struct request){ REG_MR, pd, addr, length, (uintptr_t)addr,
+				      (unsigned int)access });
 }
 
-EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access)
 {
 	return reg(&(struct request){ REG_MR_IOVA, pd, addr, length, iova, (unsigned int)access });
 }
 
 /* What the macro ibv_reg_mr() calls where access has optional flags, or is not known when it is compiled. */
-EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned int access)
 {
 	return reg(&(struct request){ REG_MR_IOVA2, pd, addr, length, iova, access });
 }
 
-EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access)
 {
 	const struct verbs_calls *verbs = verbs_calls();
-	struct ibv_mr *mr = verbs->reg_dmabuf_mr ? verbs->reg_dmabuf_mr(pd, offset, length, iova, fd, access) : absent();
+	struct ibv_mr *mr = verbs->reg_dmabuf_mr ? verbs->reg_dmabuf_mr(pd, offset, length, iova,
+		fd, access) : absent();
 
 	if (mr || errno != EOPNOTSUPP)
 		return mr;
 	mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);
 	if (mr)
-		print_done("ibv_reg_dmabuf_mr", (void *)(uintptr_t)offset, length, mr, "by the kernel, not the provider library");
+		print_done("ibv_reg_dmabuf_mr", (void *)(uintptr_t)offset, length, mr,
+			   "by the kernel, not the provider library");
 	return mr;
 }
 
@@ -209,7 +221,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	return error;
 }
 
-EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			int access)
 {
 	const struct verbs_calls *verbs = verbs_calls();
 

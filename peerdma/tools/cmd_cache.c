@@ -40,7 +40,8 @@ static const struct {
 
 /* What guards a region, and why not what would be better. */
 static const char *const guards[] = {
-	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check", [GUARD_CALLS] = "calls",
+	[GUARD_WORD] = "word", [GUARD_HOOKS] = "hooks", [GUARD_CHECK] = "check",
+	[GUARD_CALLS] = "calls",
 };
 
 /* A monitor of host memory guards what nothing better does. */
@@ -98,7 +99,8 @@ static const char *share(uint64_t part, uint64_t whole, char buf[24])
 
 static void print_regions(const struct remote_cache *cache)
 {
-	static const char *const titles[] = { "ADDRESS", "SIZE>", "GETS>", "HITS>", "HOLDS>", "STATE", "BAR1", "MONITOR" };
+	static const char *const titles[] = { "ADDRESS", "SIZE>", "GETS>", "HITS>", "HOLDS>",
+					      "STATE", "BAR1", "MONITOR" };
 	struct table *table;
 	char addr[24], size[32], gets[24], hits[24], holds[24];
 	bool used[sizeof(guards) / sizeof(guards[0])] = { false };
@@ -112,14 +114,16 @@ static void print_regions(const struct remote_cache *cache)
 
 		snprintf(holds, sizeof(holds), "%" PRId64, r->holds);
 		table_add(table, (const char *[]){
-			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets), number(r->hits, hits), holds,
-			r->dead ? "ended" : "live", r->aperture ? "yes" : "", guard_name(r->guard, cache->counters.monitors) });
+			address(r->addr, addr), text_size(r->length, size), number(r->gets, gets),
+			number(r->hits, hits), holds, r->dead ? "ended" : "live",
+			r->aperture ? "yes" : "", guard_name(r->guard, cache->counters.monitors) });
 		used[r->guard] = true;
 	}
 	table_print(table, "  ");
 	for (enum remote_guard g = GUARD_WORD; g <= GUARD_CALLS; g++) {
 		if (used[g])
-			printf("  %s: %s\n", guard_name(g, cache->counters.monitors), guard_why(g, cache->counters.monitors));
+			printf("  %s: %s\n", guard_name(g, cache->counters.monitors),
+			       guard_why(g, cache->counters.monitors));
 	}
 	if (cache->left_out)
 		printf("  and %" PRIu64 " more ('--regions all' lists them)\n", cache->left_out);
@@ -139,7 +143,8 @@ static void print_ended(const struct remote_cache *cache)
 		const struct remote_ended *e = &cache->ended[i];
 
 		table_add(table, (const char *[]){
-			address(e->addr, addr), text_size(e->length, size), number(e->gets, gets), e->why });
+			address(e->addr, addr), text_size(e->length, size), number(e->gets, gets),
+				e->why });
 	}
 	table_print(table, "  ");
 }
@@ -157,20 +162,24 @@ static void print_cache(const struct remote_cache *cache)
 			comma = ", ";
 		}
 	}
-	printf("\n  %" PRIu64 " gets: %" PRIu64 " hits (%s; in threads' own tables %s), %" PRIu64 " misses (%" PRIu64 " failed)\n",
-	       c->gets, c->hits, share(c->hits, c->gets, hits), share(c->hits_front, c->gets, front), c->misses, c->failures);
-	printf("  ended: %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64 " found stale\n",
-	       c->merges, c->evictions, c->invalidations, c->stale);
-	printf("  %" PRIu64 " region%s of %s, BAR1 %s; %" PRIu64 " ended but held; %" PRIu64 " thread%s; %" PRIu64
-	       " fences, %" PRIu64 " retries\n", c->regions, c->regions == 1 ? "" : "s", text_size(c->bytes, bytes),
-	       text_size(c->aperture, aperture), c->dead, c->threads, c->threads == 1 ? "" : "s", c->fences, c->retries);
+	printf("\n  %" PRIu64 " gets: %" PRIu64 " hits (%s; in threads' own tables %s), %" PRIu64
+	       " misses (%" PRIu64 " failed)\n", c->gets, c->hits, share(c->hits, c->gets, hits),
+	       share(c->hits_front, c->gets, front), c->misses, c->failures);
+	printf("  ended: %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
+	       " found stale\n", c->merges, c->evictions, c->invalidations, c->stale);
+	printf("  %" PRIu64 " region%s of %s, BAR1 %s; %" PRIu64 " ended but held; %" PRIu64
+	       " thread%s; %" PRIu64
+	       " fences, %" PRIu64 " retries\n", c->regions, c->regions == 1 ? "" : "s",
+	       text_size(c->bytes, bytes), text_size(c->aperture, aperture), c->dead, c->threads,
+	       c->threads == 1 ? "" : "s", c->fences, c->retries);
 	print_regions(cache);
 	print_ended(cache);
 }
 
 static void print_process(const struct remote_process *p)
 {
-	printf("pid %" PRIu64 " %s: %zu cache%s\n", p->pid, p->comm, p->caches.count, p->caches.count == 1 ? "" : "s");
+	printf("pid %" PRIu64 " %s: %zu cache%s\n", p->pid, p->comm, p->caches.count,
+	       p->caches.count == 1 ? "" : "s");
 	for (size_t i = 0; i < p->caches.count; i++)
 		print_cache(&p->caches.caches[i]);
 }
@@ -178,7 +187,8 @@ static void print_process(const struct remote_process *p)
 static void print_processes(const struct remote_process *processes, size_t count, size_t refused)
 {
 	static const char *const titles[] = {
-		"PID>", "COMMAND", "CACHE>", "GETS>", "HITS>", "MISSES>", "STALE>", "REGIONS>", "SIZE>",
+		"PID>", "COMMAND", "CACHE>", "GETS>", "HITS>", "MISSES>", "STALE>", "REGIONS>",
+		"SIZE>",
 	};
 	struct table *table;
 
@@ -189,19 +199,23 @@ static void print_processes(const struct remote_process *processes, size_t count
 		for (size_t k = 0; k < processes[i].caches.count; k++) {
 			const struct remote_cache *cache = &processes[i].caches.caches[k];
 			const struct peerdma_cache_counters *c = &cache->counters;
-			char pid[24], serial[24], gets[24], hits[24], misses[24], stale[24], regions[24], size[32];
+			char pid[24], serial[24], gets[24], hits[24], misses[24], stale[24],
+				regions[24], size[32];
 
 			table_add(table, (const char *[]){
-				number(processes[i].pid, pid), processes[i].comm, number(cache->serial, serial),
-				number(c->gets, gets), share(c->hits, c->gets, hits), number(c->misses, misses),
-				number(c->stale, stale), number(c->regions, regions), text_size(c->bytes, size) });
+				number(processes[i].pid, pid), processes[i].comm,
+				number(cache->serial, serial), number(c->gets, gets),
+				share(c->hits, c->gets, hits), number(c->misses, misses),
+				number(c->stale, stale), number(c->regions, regions),
+				text_size(c->bytes, size) });
 		}
 	}
 	if (table)
 		table_print(table, "");
 	if (refused)
-		printf("%zu process%s may not be looked at; %s.\n", refused, refused == 1 ? "" : "es",
-		       geteuid() ? "run as root to see all" : "this root lacks CAP_SYS_PTRACE there, or a security module forbids it");
+		printf("%zu process%s may not be looked at; %s.\n", refused,
+		       refused == 1 ? "" : "es", geteuid() ? "run as root to see all" :
+		       "this root lacks CAP_SYS_PTRACE there, or a security module forbids it");
 }
 
 /* ---- for programs ---- */
@@ -213,11 +227,15 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 		const char *name;
 		uint64_t value;
 	} counters[] = {
-		{ "gets", c->gets }, { "hits", c->hits }, { "hits_front", c->hits_front }, { "misses", c->misses },
+		{ "gets", c->gets }, { "hits", c->hits }, { "hits_front", c->hits_front },
+		{ "misses", c->misses },
 		{ "failures", c->failures }, { "merges", c->merges }, { "evictions", c->evictions },
-		{ "retries", c->retries }, { "invalidations", c->invalidations }, { "stale", c->stale },
-		{ "regions", c->regions }, { "dead", c->dead }, { "bytes", c->bytes }, { "host", c->host }, { "device", c->device },
-		{ "aperture", c->aperture },		{ "threads", c->threads }, { "fences", c->fences },
+		{ "retries", c->retries }, { "invalidations", c->invalidations },
+		{ "stale", c->stale },
+		{ "regions", c->regions }, { "dead", c->dead }, { "bytes", c->bytes },
+		{ "host", c->host }, { "device", c->device },
+		{ "aperture", c->aperture },		{ "threads", c->threads },
+		{ "fences", c->fences },
 	};
 	struct json_object *array, *item;
 
@@ -278,36 +296,43 @@ static int why(uint64_t pid, int error)
 {
 	switch (error) {
 	case -ESRCH:
-		warn("cache: there is no process %" PRIu64 "; 'peerdma cache' lists those that have a cache", pid);
+		warn("cache: there is no process %" PRIu64
+		     "; 'peerdma cache' lists those that have a cache", pid);
 		return EXIT_UNKNOWN;
 	case -EACCES:
 		if (geteuid())
-			warn("cache: the memory of process %" PRIu64 " may not be read by this user; run as root or as its owner "
+			warn("cache: the memory of process %" PRIu64
+			     " may not be read by this user; run as root or as its owner "
 			     "(then kernel.yama.ptrace_scope must be 0)", pid);
 		else
 			warn("cache: the memory of process %" PRIu64 " may not be read, even by this root; run outside the container, or with "
 			     "CAP_SYS_PTRACE in the process's user namespace, and see that kernel.yama.ptrace_scope is not 3", pid);
 		return EXIT_UNKNOWN;
 	case -ENODATA:
-		warn("cache: process %" PRIu64 " has no registration cache: it does not use libpeerdma's, or has closed it, "
+		warn("cache: process %" PRIu64
+		     " has no registration cache: it does not use libpeerdma's, or has closed it, "
 		     "or had no file descriptor free when it made its first", pid);
 		return EXIT_UNKNOWN;
 	case -EPROTO:
-		warn("cache: process %" PRIu64 " uses a libpeerdma of another release; use the command of that release", pid);
+		warn("cache: process %" PRIu64
+		     " uses a libpeerdma of another release; use the command of that release", pid);
 		return EXIT_UNKNOWN;
 	case -EFBIG:
 		warn("cache: process %" PRIu64 " has more caches, threads or regions than are read at once, or changes them all "
 		     "the time; ask for fewer with --regions", pid);
 		return EXIT_UNKNOWN;
 	case -EAGAIN:
-		warn("cache: process %" PRIu64 ": caches or threads came or went each time that it was looked at; try again", pid);
+		warn("cache: process %" PRIu64
+		     ": caches or threads came or went each time that it was looked at; try again",
+		     pid);
 		return EXIT_UNKNOWN;
 	case -ENOMEM:
 		warn("cache: out of memory; ask for fewer with --regions");
 		return EXIT_ERROR;
 	default:
-		warn("cache: process %" PRIu64 ": its memory has invalid data (%s); it may have been overwritten",
-		     pid, strerror(-error));
+		warn("cache: process %" PRIu64
+		     ": its memory has invalid data (%s); it may have been overwritten", pid,
+		     strerror(-error));
 		return EXIT_ERROR;
 	}
 }
@@ -350,7 +375,8 @@ static int everyone(const struct tool *tool, size_t most)
 int cmd_cache(struct tool *tool, int argc, char **argv)
 {
 	const char *regions = NULL, *operand = NULL;
-	const struct tool_own own[] = { { .name = "regions", .value = &regions }, { .value = &operand } };
+	const struct tool_own own[] = { { .name = "regions", .value = &regions },
+					{ .value = &operand } };
 	uint64_t pid, most = REGIONS_DEFAULT;
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON, own, 2, usage);
 

@@ -48,7 +48,8 @@ static void pins_line(const struct tool *tool)
 		if (strcmp(table.pins[i].state, "revoked"))
 			bytes += table.pins[i].pinned_length;
 	}
-	printf("pins     %zu, of %s ('peerdma pins' lists them)\n", table.count, text_size(bytes, size));
+	printf("pins     %zu, of %s ('peerdma pins' lists them)\n", table.count,
+	       text_size(bytes, size));
 	pins_free(&table);
 }
 
@@ -66,9 +67,11 @@ static void gpu_lines(const struct tool *tool)
 	for (size_t i = 0; i < gpus.count; i++) {
 		const struct gpu *g = &gpus.gpus[i];
 
-		printf("GPU %-4" PRIu64 " %s %s, ", g->index, *g->pci ? g->pci : "(no PCI address)", g->name);
+		printf("GPU %-4" PRIu64 " %s %s, ", g->index, *g->pci ? g->pci : "(no PCI address)",
+		       g->name);
 		if (g->has_bar1)
-			printf("BAR1 Used %s of %s\n", text_mib(g->used, used), text_mib(g->total, total));
+			printf("BAR1 Used %s of %s\n", text_mib(g->used, used),
+			       text_mib(g->total, total));
 		else
 			puts("BAR1 not reported");
 	}

@@ -41,7 +41,8 @@ static void help(FILE *to)
 	      "  --version    print the version\n"
 	      "  --help       print this text; after a command, that command's help\n"
 	      "\n"
-	      "Exit code: 0 success, 1 error, 2 cannot tell (standard error has the reason).\n", to);
+	      "Exit code: 0 success, 1 error, 2 cannot tell (standard error has the reason).\n",
+	      to);
 }
 
 static void look_at_terminal(struct tool *tool)

@@ -27,7 +27,8 @@ struct remote_memory {
 };
 
 #define REMOTE_READ_COST	512
-#define REMOTE_BUDGET		(8ULL << 30)	/* some seconds; 10^6 regions of 100 threads take 1.7 GB */
+/* Some seconds; 10^6 regions of 100 threads take 1.7 GB */
+#define REMOTE_BUDGET		(8ULL << 30)
 #define REMOTE_BUDGET_GLANCE	(16ULL << 20)	/* for totals only */
 
 /* What guards a region. */
@@ -53,7 +54,8 @@ struct remote_cache {
 	struct peerdma_cache_counters counters;
 	struct remote_region *regions;	/* most used first */
 	size_t region_count;
-	uint64_t left_out;		/* regions: more than were asked for, or changing all the time */
+	/* regions: more than were asked for, or changing all the time */
+	uint64_t left_out;
 	struct remote_ended ended[REMOTE_ENDED_MAX];	/* the last ones first */
 	size_t ended_count;
 };
@@ -67,13 +69,14 @@ struct remote_caches {
  * Reads all caches that the page at `page` names, and of each up to `most` regions,
  * and adds them to *out.  0, or
  *
- *   -EPROTO   not such a page, or of a libpeerdma with another INSPECT_VERSION
+ *   -EPROTO   not such a page, or of a libpeerdma with another layout or INSPECT_VERSION
  *   -EBADMSG  what is there makes no sense
  *   -EAGAIN   it changed each time that it was looked at
  *   -EFBIG    it has more than the budget allows
  *   -ENOMEM, or read()'s error
  */
-int remote_caches_read(struct remote_memory *memory, uint64_t page, size_t most, struct remote_caches *out);
+int remote_caches_read(struct remote_memory *memory, uint64_t page, size_t most,
+		       struct remote_caches *out);
 void remote_caches_free(struct remote_caches *caches);
 
 /* ---- remote_process.c: the memory of a process ---- */

@@ -17,22 +17,17 @@
 #include "base/tool.h"
 
 /* As the kernel shows a mapping of a file that has only ever had memfd_create()'s name. */
-#define PAGE_SHOWN "/memfd:" INSPECT_NAME " (deleted)"
+#define PAGE_SHOWN " /memfd:" INSPECT_NAME " (deleted)"
 
 size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max)
 {
-	size_t n = 0;
+	size_t n = 0, length;
 
-	for (const char *line = maps; *line && n < max;) {
-		size_t length = strcspn(line, "\n"), end = strlen(PAGE_SHOWN), digits = strspn(line, "0123456789abcdef");
-		char start[24];
-
-		if (length > end && digits && digits <= 16 && line[digits] == '-' &&
-		    !memcmp(line + length - end, PAGE_SHOWN, end) && line[length - end - 1] == ' ') {
-			snprintf(start, sizeof(start), "0x%.*s", (int)digits, line);
-			n += text_u64(start, strlen(start), &pages[n]);
-		}
-		line += length + (line[length] == '\n');
+	for (const char *line = maps; *line && n < max; line += length + (line[length] == '\n')) {
+		length = strcspn(line, "\n");
+		if (length > strlen(PAGE_SHOWN) &&
+		    !strncmp(line + length - strlen(PAGE_SHOWN), PAGE_SHOWN, strlen(PAGE_SHOWN)))
+			n += sscanf(line, "%" SCNx64 "-", &pages[n]) == 1;
 	}
 	return n;
 }
@@ -110,7 +105,8 @@ int remote_process_read(uint64_t pid, size_t most, struct remote_process *out)
 	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/mem", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	ret = fd < 0 ? -errno : 0;
-	memory = (struct remote_memory){ memory_read, &fd, most ? REMOTE_BUDGET : REMOTE_BUDGET_GLANCE };
+	memory = (struct remote_memory){ memory_read, &fd,
+					 most ? REMOTE_BUDGET : REMOTE_BUDGET_GLANCE };
 	for (size_t i = 0; !ret && i < n; i++)
 		ret = remote_caches_read(&memory, pages[i], most, &out->caches);
 	if (fd >= 0)

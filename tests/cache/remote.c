@@ -199,23 +199,24 @@ static unsigned int once(uint64_t page)
 	return reads;
 }
 
-/* A page as a library with another version of the structs would have it; and one whose size is another. */
+/* A page as a library with another layout has it: the field of this number lies elsewhere; or another version. */
 static int read_another(void *arg, uint64_t addr, void *to, size_t length)
 {
 	struct inspect_page *page = to;
+	int field = *(int *)arg;
 
 	MUST(!read_own(NULL, addr, to, length) && length == sizeof(*page));
-	if (arg)
-		page->version++;
+	if (field < INSPECT_FIELDS)
+		page->layout[field] += 8;
 	else
-		page->size++;
+		page->version++;
 	return 0;
 }
 
 static void another_version(uint64_t page)
 {
-	for (int version = 0; version < 2; version++) {
-		struct remote_memory memory = { read_another, version ? &mem : NULL, REMOTE_BUDGET };
+	for (int field = 0; field <= INSPECT_FIELDS; field++) {
+		struct remote_memory memory = { read_another, &field, REMOTE_BUDGET };
 		struct remote_caches caches = { 0 };
 
 		when = UINT32_MAX;

@@ -4,6 +4,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -75,6 +76,15 @@ class Seen(unittest.TestCase):
         self.assertEqual(cache["monitors"], {"word": True, "check": False, "hooks": False, "host": False, "calls": True})
         self.assertEqual(counters["threads"], 2)
         process.state()
+
+    def test_stopped(self):
+        """A stopped process is read like any other."""
+        process = Process(self, "used")
+        counters, pid = process.state()
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        self.assertEqual(cache_of(process)["counters"], counters)
+        os.kill(pid, signal.SIGCONT)
 
     def test_metrics(self):
         """`peerdma metrics` has the same numbers."""

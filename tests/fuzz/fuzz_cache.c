@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "../../peerdma/lib/cache/inspect.h"
+#include "../../peerdma/lib/cache/thread_cache.h"
 #include "fuzz.h"
 #include "remote_cache.h"
 
@@ -69,7 +69,7 @@ static void check_maps(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct process process = { .page = {
-		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(struct inspect_page),
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .layout = INSPECT_LAYOUT,
 	} };
 	struct remote_memory memory = { read_it, &process, 1 << 18 };
 	struct remote_caches caches = { 0 };

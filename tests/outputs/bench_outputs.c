@@ -3,12 +3,13 @@
  * bench_outputs.c - prints what `peerdma bench` makes of measurements that are the same everywhere: its clock goes on by
  * what each call of a made-up case takes, and the machine is made up. test_outputs.py compares it with bench.txt.
  *
- *   bench_outputs FOLDER       the drawing goes there, too
+ *   bench_outputs FOLDER       the drawing goes there, too: the commands for gnuplot, whose place cat takes
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -136,11 +137,11 @@ static void also(struct bench *b, unsigned int threads, double times)
 	*r = r[-1];
 	r->threads = threads;
 	r->samples *= threads;
-	r->min *= times;
-	r->p50 *= times;
-	r->p90 *= times;
-	r->p99 *= times;
-	r->max *= times;
+	r->times.min *= times;
+	r->times.median *= times;
+	r->times.p90 *= times;
+	r->times.p99 *= times;
+	r->times.max *= times;
 	r->rate *= threads / times;
 }
 
@@ -292,6 +293,21 @@ static void figures(void)
 	printf("%zu left out, the last: %s\n", b.left_out_count, b.left_out[b.left_out_count - 1].why);
 }
 
+/* What the command finds by the name of gnuplot. */
+static void make_gnuplot(const char *folder, const char *does)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/gnuplot", folder);
+	f = fopen(path, "w");
+	fprintf(f, "#!/bin/sh\n%s\n", does);
+	fclose(f);
+	chmod(path, 0700);
+	snprintf(path, sizeof(path), "%s:/usr/bin:/bin", folder);
+	setenv("PATH", path, 1);
+}
+
 int main(int argc, char **argv)
 {
 	char line[256], path[128];
@@ -329,8 +345,17 @@ int main(int argc, char **argv)
 	tool.color = false;
 	run("bench --threads 1 --count 20 --json");
 	many = true;
+	snprintf(path, sizeof(path), "%s/bench.svg", argv[1]);
+	snprintf(line, sizeof(line), "bench --threads 1 --count 20 --svg %s", path);
+	setenv("PATH", "/none", 1);
+	run(line);
+	make_gnuplot(argv[1], "exit 1");
+	run(line);
+	make_gnuplot(argv[1], "read -r line || exit 0; exit 1");
+	snprintf(line, sizeof(line), "bench copy --threads 1 --count 20 --svg %s", path);
+	run(line);
+	make_gnuplot(argv[1], "exec cat");
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/bench.svg", argv[1]);
 		snprintf(line, sizeof(line), "bench%s --threads 1 --count 20 --svg %s", i ? " cache --sizes 1000,1001,1015,1030,1100,1200,1400,1000" : "", path);
 		run(line);
 		drawn = fopen(path, "r");

@@ -62,6 +62,18 @@ void views_free(struct peerdma_region *region)
 	}
 }
 
+int check_export(const struct peerdma_region *region, uint64_t offset, uint64_t length)
+{
+	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
+	    length > region->pinned_length - offset)
+		return fail(-EINVAL,
+			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+			    "within the %llu pinned bytes",
+			    (unsigned long long)offset, (unsigned long long)length,
+			    (unsigned long long)region->pinned_length);
+	return 0;
+}
+
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what)
 {
 	return fail(-EOPNOTSUPP, "%s: this pin is of back-end '%s', which has no %s%s%s%s", call,

@@ -175,13 +175,9 @@ static int dmabuf_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = ret;
 		return 0;
 	}
-	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
-	    length > region->pinned_length - offset)
-		return fail(-EINVAL,
-			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes",
-			    (unsigned long long)offset, (unsigned long long)length,
-			    (unsigned long long)region->pinned_length);
+	ret = check_export(region, offset, length);
+	if (ret)
+		return ret;
 	if (region->ends == ENDS_NEVER)
 		return fail(-EOPNOTSUPP, "peerdma_export_dmabuf: back-end 'dmabuf' cannot export a part of persistent memory");
 	ret = export(region->addr - region->offset + offset, length, fd);

@@ -43,7 +43,8 @@ static int open_failed(int error)
 	case -EACCES:
 	case -EPERM:
 		return fail(-EACCES, DEVICE ": this user may not open it; "
-			    "join the group that 'ls -l " DEVICE "' shows, run as root, or let the container have the device");
+			    "join the group that 'ls -l " DEVICE
+			    "' shows, run as root, or let the container have the device");
 	default:
 		return fail(error, DEVICE ": cannot open: %s", error_words(error));
 	}
@@ -56,10 +57,12 @@ static int check_abi(int fd)
 
 	if (ret)
 		return fail(-EPROTO, DEVICE ": does not answer as peerdma.ko does (%s); "
-			    "install the module that belongs to libpeerdma %s", error_words(ret), peerdma_version());
+			    "install the module that belongs to libpeerdma %s", error_words(ret),
+			    peerdma_version());
 	if (info.abi != PEERDMA_ABI)
 		return fail(-EPROTO, DEVICE ": the module speaks ABI %u, libpeerdma %s speaks %u; "
-			    "install both from the same release", info.abi, peerdma_version(), PEERDMA_ABI);
+			    "install both from the same release", info.abi, peerdma_version(),
+			    PEERDMA_ABI);
 	return 0;
 }
 
@@ -376,7 +379,8 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping->handle };
 	int ret = sys_ioctl(mapping->region->ctx->kernel.fd, PEERDMA_UNMAP, &args);
 
-	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) : 0;
+	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) :
+	       0;
 }
 
 /* ---- for the CPU, and as a dma-buf ---- */
@@ -401,8 +405,9 @@ static int view_failed(const struct peerdma_region *region, int ret)
 
 static int kernel_view(struct peerdma_region *region, bool writable, void **base)
 {
-	int ret = sys_mmap(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle), region->pinned_length,
-			   writable ? PROT_READ | PROT_WRITE : PROT_READ, base);
+	int ret = sys_mmap(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle),
+			   region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+			   base);
 
 	if (ret)
 		return view_failed(region, ret);
@@ -412,8 +417,9 @@ static int kernel_view(struct peerdma_region *region, bool writable, void **base
 
 static int kernel_view_at(struct peerdma_region *region, bool writable, void *base)
 {
-	int ret = sys_mmap_at(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle), region->pinned_length,
-			      writable ? PROT_READ | PROT_WRITE : PROT_READ, base);
+	int ret = sys_mmap_at(region->ctx->kernel.fd, PEERDMA_MMAP_PIN(region->kernel.handle),
+			      region->pinned_length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+			      base);
 
 	if (ret)
 		return view_failed(region, ret);
@@ -443,8 +449,8 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 		return 0;
 	case -EINVAL:
 		return fail(ret, "peerdma_export_dmabuf: offset %" PRIu64 " and length %" PRIu64
-			    " must be multiples of the CPU's page within the %" PRIu64 " pinned bytes",
-			    offset, length, region->pinned_length);
+			    " must be multiples of the CPU's page within the %" PRIu64
+			    " pinned bytes", offset, length, region->pinned_length);
 	case -ESTALE:
 		return fail(ret, "peerdma_export_dmabuf: the pin is revoked, its memory was freed");
 	case -EDQUOT:

@@ -267,7 +267,8 @@ static void release(uint64_t from, uint64_t to, uint64_t turn)
  */
 static int pin_gap(uint64_t at, uint64_t to, uint64_t *next)
 {
-	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true, .turn = table->turn + 1 }, *s;
+	struct segment fresh = { .from = at, .to = to, .count = 1, .ours = true,
+				 .turn = table->turn + 1 }, *s;
 	uint64_t end;
 	int ret = 0;
 

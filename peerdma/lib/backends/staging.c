@@ -74,7 +74,8 @@ static int move_one(const struct allocation *piece, char *copy, uint64_t from, u
 		return fail(-EIO, "CUDA has been shut down");
 	default:
 		return fail(-EIO, "cuMemcpy failed with CUDA error %d%s", error,
-			    error == CUDA_ERROR_INVALID_CONTEXT ? ": the calling thread has no current context" : "");
+			    error == CUDA_ERROR_INVALID_CONTEXT ?
+			    ": the calling thread has no current context" : "");
 	}
 	return cuda_has_id(from, piece->id) ? 0 : fail(-ESTALE, "the memory was freed meanwhile");
 }

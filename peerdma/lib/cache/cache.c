@@ -166,15 +166,6 @@ static bool turned_off(void)
 	return word && !strcmp(word, "off");
 }
 
-static void stats_begin(struct peerdma_cache *cache)
-{
-	cache->stats.number = cache_number(cache);
-	cache->stats.regions = (uintptr_t)cache->regions;
-	cache->stats.capacity = cache->capacity;
-	cache->stats.has_check = !!cache->ops.check;
-	cache->stats.monitors = cache->ops.monitors | PEERDMA_MONITOR_CALLS | (cache->ops.check ? PEERDMA_MONITOR_CHECK : 0);
-}
-
 int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options,
 	       uint32_t flags, uint32_t access, struct peerdma_cache **out)
 {
@@ -222,7 +213,7 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
 	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping = NO_REGION;
 	cache->gate = serial_take();
-	stats_begin(cache);
+	cache->stats.monitors = ops->monitors | PEERDMA_MONITOR_CALLS | (ops->check ? PEERDMA_MONITOR_CHECK : 0);
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
 	inspect_begin(cache);

@@ -71,7 +71,7 @@ struct peerdma_cache {
 	uint32_t deferred;		/* ENDING, for a later call to deregister; also read without the lock */
 	uint32_t unsettled;		/* DYING: their refs cannot be summed yet (teardown.c) */
 	uint32_t hand;			/* of the clock */
-	struct inspect_cache stats;	/* counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
+	struct cache_stats stats;	/* counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
 	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in refs; 0: none */
 	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
 	struct peerdma_cache *next, *prev;		/* inspect.c's lock */

@@ -17,26 +17,7 @@
 #include "../base/memory.h"
 #include "../internal.h"
 #include "lock.h"
-
-/* What other processes read of the library's own structs is where inspect.h says. */
-#define SAME(ours, field, published, as)	\
-	_Static_assert(offsetof(struct ours, field) == offsetof(struct published, as) &&			\
-		       sizeof(((struct ours *)0)->field) == sizeof(((struct published *)0)->as), "increase INSPECT_VERSION")
-SAME(thread_cache, refs, inspect_thread, refs);
-SAME(thread_cache, hits, inspect_thread, slot_hits);
-SAME(thread_cache, index_hits, inspect_thread, index_hits);
-SAME(thread_cache, next, inspect_thread, next);
-SAME(thread_cache, capacity, inspect_thread, capacity);
-SAME(thread_refs, count, inspect_refs, count);
-SAME(region, pub.addr, inspect_region, addr);
-SAME(region, pub.length, inspect_region, length);
-SAME(region, state_word, inspect_region, state_word);
-SAME(region, word, inspect_region, word);
-SAME(region, refs, inspect_region, refs);
-SAME(region, gets, inspect_region, gets);
-_Static_assert(sizeof(struct region) == sizeof(struct inspect_region) && sizeof(struct thread_refs) == sizeof(struct inspect_refs),
-	       "increase INSPECT_VERSION");
-_Static_assert(INSPECT_LIVE == STATE_LIVE && INSPECT_DEAD == STATE_DEAD && INSPECT_BAR1 == STATE_BAR1, "increase INSPECT_VERSION");
+#include "thread_cache.h"
 
 struct cache_list {
 	uint64_t process;
@@ -66,9 +47,7 @@ static struct inspect_page *page_make(void)
 		munmap(page, sizeof(*page));
 		return NULL;
 	}
-	*page = (struct inspect_page){
-		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .size = sizeof(*page),
-	};
+	*page = (struct inspect_page){ .magic = INSPECT_NAME, .version = INSPECT_VERSION, .layout = INSPECT_LAYOUT };
 	return page;
 }
 
@@ -111,14 +90,8 @@ static void page_end(struct cache_list *s)
 {
 	if (!s->page)
 		return;
-	__atomic_store_n(&s->page->first, s->first ? (uintptr_t)&s->first->stats : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->page->first, (uintptr_t)s->first, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&s->page->changes, 1, __ATOMIC_SEQ_CST);
-}
-
-static void set_next(struct peerdma_cache *cache, struct peerdma_cache *next)
-{
-	cache->next = next;
-	cache->stats.next = next ? (uintptr_t)&next->stats : 0;
 }
 
 void inspect_begin(struct peerdma_cache *cache)
@@ -129,7 +102,7 @@ void inspect_begin(struct peerdma_cache *cache)
 		return;
 	pthread_mutex_lock(&s->lock);
 	page_begin(s);
-	set_next(cache, s->first);
+	cache->next = s->first;
 	if (s->first)
 		s->first->prev = cache;
 	s->first = cache;
@@ -196,7 +169,7 @@ void inspect_end(struct peerdma_cache *cache)
 		if (cache->next)
 			cache->next->prev = cache->prev;
 		if (cache->prev)
-			set_next(cache->prev, cache->next);
+			cache->prev->next = cache->next;
 		else
 			s->first = cache->next;
 		page_end(s);

@@ -2,13 +2,13 @@
 /*
  * inspect.h - what a process publishes of its caches, for `peerdma cache` and others that may debug the process.
  *
- * The library maps one page, whose name shows in /proc/PID/maps.  It points to the first cache, each cache to the next one,
- * to its regions and to its threads, each of which points to its refs.  All structs are here, and are those that the
- * library itself uses: nothing is counted, copied or written for readers, so they cost a hit nothing.
+ * The library maps one page, whose name shows in /proc/PID/maps.  It points to the first cache.  That, its regions,
+ * threads and refs are the library's own structs: nothing is counted, copied or written for readers, so they cost a
+ * hit nothing.
  *
- * INSPECT_VERSION is the version of all of them.  Library and reader may be of different releases as long as it is the same.
- * Pointers are addresses in the process; 0: none.  A reader takes no lock and trusts no value: it reads a struct again
- * to know that it did not change meanwhile.
+ * A reader is compiled with the same headers.  The page has the layout of its library's structs, and the reader refuses
+ * another one than its own: library and reader may be of different releases as long as the layout is the same.  A
+ * reader takes no lock and trusts no value: it reads a struct again to know that it did not change meanwhile.
  */
 #ifndef CACHE_INSPECT_H
 #define CACHE_INSPECT_H
@@ -19,14 +19,28 @@
 #include "peerdma_cache.h"
 
 #define INSPECT_NAME	"peerdma-cache"
-#define INSPECT_VERSION	3
+/* Increase it if a field that a reader uses changes its meaning, or a counter its place. */
+#define INSPECT_VERSION	4
+
+/* Where a reader finds what it uses; of thread_cache.h. */
+#define INSPECT_LAYOUT {											\
+	sizeof(struct peerdma_cache), offsetof(struct peerdma_cache, gate), offsetof(struct peerdma_cache, regions),	\
+	offsetof(struct peerdma_cache, ops.check), offsetof(struct peerdma_cache, threads),			\
+	offsetof(struct peerdma_cache, stats), offsetof(struct peerdma_cache, next), sizeof(struct cache_stats),	\
+	sizeof(struct thread_cache), offsetof(struct thread_cache, refs), offsetof(struct thread_cache, hits),	\
+	offsetof(struct thread_cache, index_hits), offsetof(struct thread_cache, next),				\
+	offsetof(struct thread_cache, capacity), sizeof(struct thread_refs), offsetof(struct thread_refs, count),	\
+	sizeof(struct region), offsetof(struct region, pub), offsetof(struct region, state_word),		\
+	offsetof(struct region, word), offsetof(struct region, refs), offsetof(struct region, gets),		\
+}
+#define INSPECT_FIELDS	22
 
 struct inspect_page {
 	char magic[16];			/* INSPECT_NAME */
 	uint32_t version;
-	uint32_t size;			/* of this struct */
+	uint16_t layout[INSPECT_FIELDS];
 	uint64_t changes;		/* of the list of caches; odd: one is under way */
-	uint64_t first;			/* struct inspect_cache */
+	uint64_t first;			/* struct peerdma_cache; its field next leads on */
 };
 
 /* A region that has ended. */
@@ -40,8 +54,7 @@ struct inspect_ended {
 #define INSPECT_ENDED	32
 
 /* What each miss changes comes first: it shares cache lines with what else a miss uses. */
-struct inspect_cache {
-	uint32_t capacity;
+struct cache_stats {
 	uint32_t used;			/* regions ever used: the first so many */
 	uint64_t count, dead, bytes, host, device, bar1_use;
 	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
@@ -49,52 +62,12 @@ struct inspect_cache {
 	uint64_t bad_puts;
 	uint64_t deferred, unsettled;
 	uint64_t checked;
-	uint64_t next;
-	uint64_t number;		/* from 1 on, never used twice in a process */
-	uint64_t regions;		/* struct inspect_region[capacity] */
-	uint64_t threads;		/* struct inspect_thread */
 	uint64_t thread_changes;	/* threads that came or went, or whose refs moved */
 	uint32_t monitors;		/* PEERDMA_MONITOR_* */
-	uint32_t has_check;		/* regions without a word are asked for by check() */
 	uint64_t by_hooks, by_calls;	/* addresses of words that say that hooks, or calls, end the region */
 	uint64_t ended_count;
 	struct inspect_ended ended[INSPECT_ENDED];	/* a ring: the nth that ended is at n % INSPECT_ENDED */
 };
-
-/* Fields without a meaning here are the library's. */
-struct inspect_thread {
-	uint64_t unused[4];
-	uint64_t refs;			/* struct inspect_refs[capacity] */
-	uint64_t unused_too;
-	uint64_t slot_hits;
-	uint64_t unused_also[2];
-	uint64_t index_hits;
-	uint64_t next;
-	uint32_t capacity;
-};
-
-struct inspect_refs {
-	uint32_t unused;
-	uint32_t count;			/* inspect_gets(), inspect_held() */
-	uint64_t unused_too;
-};
-
-struct inspect_region {
-	uint64_t addr, length;
-	uint64_t unused;
-	uint64_t state_word;
-	uint64_t word;			/* address of the validity word; 0: none */
-	uint32_t unused_too;
-	int32_t refs;			/* those that are in no thread's refs */
-	uint64_t gets;			/* likewise */
-	uint64_t unused_also;
-};
-
-/* In a region's state word. */
-#define INSPECT_STATE	0xffU
-#define INSPECT_LIVE	2U
-#define INSPECT_DEAD	5U		/* ended, but held */
-#define INSPECT_BAR1	(0x3fU << 8)	/* not 0: it takes pages of BAR1 */
 
 /* A thread's gets of the region, and its gets minus its puts. */
 static inline uint32_t inspect_gets(uint32_t count)
@@ -108,7 +81,7 @@ static inline int32_t inspect_held(uint32_t count)
 }
 
 /* A cache's counters: this; then inspect_count_thread() for each of its threads; then inspect_sum(). */
-static inline void inspect_count(const struct inspect_cache *from, struct peerdma_cache_counters *to)
+static inline void inspect_count(const struct cache_stats *from, struct peerdma_cache_counters *to)
 {
 	memset(to, 0, sizeof(*to));
 	to->size = sizeof(*to);

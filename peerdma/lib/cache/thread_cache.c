@@ -114,13 +114,6 @@ void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t numb
 	cache_unlock(tc->cache);
 }
 
-/* Lock. */
-static void set_first(struct peerdma_cache *cache, struct thread_cache *tc)
-{
-	cache->threads = tc;
-	cache->stats.threads = (uintptr_t)tc;
-}
-
 /* Reads only pages of refs that were touched. */
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 {
@@ -148,7 +141,7 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 	if (tc->prev)
 		tc->prev->next = tc->next;
 	else
-		set_first(cache, tc->next);
+		cache->threads = tc->next;
 }
 
 void refs_free(struct thread_refs *refs, uint32_t capacity)
@@ -266,7 +259,7 @@ void thread_cache_join(struct thread_cache *tc)
 	tc->prev = NULL;
 	if (tc->next)
 		tc->next->prev = tc;
-	set_first(cache, tc);
+	cache->threads = tc;
 	if (cache->deferred != NO_REGION)
 		mark(tc);
 }

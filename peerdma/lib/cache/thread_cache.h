@@ -22,7 +22,7 @@
 #define AREAS		(1U << 17)	/* addresses this many areas apart share an entry */
 #endif
 
-/* The fields that `peerdma cache` reads are where struct inspect_thread has them (inspect.c). */
+/* `peerdma cache` reads some of the fields (inspect.h). */
 struct thread_cache {
 	/*
 	 * The cache's serial: the fast path is open.  0: it is closed.  put_serial is also 0 as long as the thread has

@@ -344,7 +344,8 @@ bool cuda_there(void)
 
 int cuda_capture_leave(void)
 {
-	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ? cuda_usable() : NULL;
+	const struct api *cuda = atomic_load_explicit(&published, memory_order_acquire) ?
+		cuda_usable() : NULL;
 	int mode = CAPTURE_RELAXED;
 
 	return cuda && cuda->capture_mode && !cuda->capture_mode(&mode) ? mode : CAPTURE_RELAXED;
@@ -394,7 +395,8 @@ enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size)
 	r = cuda->get_range(&start, &bytes, ptr);
 	*base = start;
 	*size = bytes;
-	return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_INVALID_VALUE ? CUDA_UNKNOWN : r ? CUDA_FAILED : CUDA_KNOWN;
+	return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_INVALID_VALUE ? CUDA_UNKNOWN :
+	       r ? CUDA_FAILED : CUDA_KNOWN;
 }
 
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error)

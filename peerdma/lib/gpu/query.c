@@ -121,7 +121,8 @@ EXPORT int peerdma_query_range(struct peerdma *ctx, const void *ptr, size_t leng
 	int error;
 
 	(void)ctx;
-	error = check_given("peerdma_query_range", "out", n ? (void *)out : &size, "count", count, NULL);
+	error = check_given("peerdma_query_range", "out", n ? (void *)out : &size, "count", count,
+			    NULL);
 	if (error)
 		return error;
 	size = n ? out->size : sizeof(*out);

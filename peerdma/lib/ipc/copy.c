@@ -205,7 +205,8 @@ static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 		return -EOPNOTSUPP;
 	if (rows->to_pitch == first->length && rows->from_pitch == first->length)
 		return ipc_cuda_copy(stream, first->to, first->from, rows->n * first->length);
-	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ? ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
+	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ?
+	       ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
 }
 
 /* Submits the copies that form rows as 2D copies. The other copies stay, in order. */
@@ -246,7 +247,9 @@ static int launch_engines(struct queue *queue)
 	take_rows(queue);
 	error = g->n > 1 ? ipc_cuda_batch(queue->stream, &g->copies, g->n) : -EOPNOTSUPP;
 	for (unsigned int i = 0; i < g->n; i++) {
-		int ret = error ? ipc_cuda_copy(queue->stream, g->copies.copy[i].to, g->copies.copy[i].from, g->copies.copy[i].length) : 0;
+		int ret = error ? ipc_cuda_copy(queue->stream, g->copies.copy[i].to,
+						g->copies.copy[i].from, g->copies.copy[i].length) :
+						0;
 
 		ret = set_result(g->of[i], ret);
 		if (!first)

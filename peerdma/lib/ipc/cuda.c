@@ -33,15 +33,22 @@ static const struct cuda_ipc *search(void)
 		NAME(retain, "cuMemRetainAllocationHandle"),
 		NAME(release, "cuMemRelease"),
 		NAME(properties, "cuMemGetAllocationPropertiesFromHandle"),
-		NAME(to_shareable, "cuMemExportToShareableHandle"), NAME(from_shareable, "cuMemImportFromShareableHandle"),
-		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"), NAME(map, "cuMemMap"),
-		NAME(unmap, "cuMemUnmap"), NAME(access, "cuMemSetAccess"), NAME(pointer_attribute, "cuPointerGetAttribute"),
-		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"), NAME(ctx_device, "cuCtxGetDevice"),
-		NAME(device_count, "cuDeviceGetCount"), NAME(device_attribute, "cuDeviceGetAttribute"),
-		NAME(pool_to_shareable, "cuMemPoolExportToShareableHandle"), NAME(pool_export, "cuMemPoolExportPointer"),
-		NAME(pool_from_shareable, "cuMemPoolImportFromShareableHandle"), NAME(pool_access, "cuMemPoolSetAccess"),
-		NAME(pool_import, "cuMemPoolImportPointer"), NAME(pool_destroy, "cuMemPoolDestroy"), NAME(free, "cuMemFree_v2"),
-		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"), NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
+		NAME(to_shareable, "cuMemExportToShareableHandle"),
+		NAME(from_shareable, "cuMemImportFromShareableHandle"),
+		NAME(reserve, "cuMemAddressReserve"), NAME(unreserve, "cuMemAddressFree"),
+		NAME(map, "cuMemMap"), NAME(unmap, "cuMemUnmap"), NAME(access, "cuMemSetAccess"),
+		NAME(pointer_attribute, "cuPointerGetAttribute"),
+		NAME(ctx_current, "cuCtxGetCurrent"), NAME(ctx_id, "cuCtxGetId"),
+		NAME(ctx_device, "cuCtxGetDevice"), NAME(device_count, "cuDeviceGetCount"),
+		NAME(device_attribute, "cuDeviceGetAttribute"),
+		NAME(pool_to_shareable, "cuMemPoolExportToShareableHandle"),
+		NAME(pool_export, "cuMemPoolExportPointer"),
+		NAME(pool_from_shareable, "cuMemPoolImportFromShareableHandle"),
+		NAME(pool_access, "cuMemPoolSetAccess"),
+		NAME(pool_import, "cuMemPoolImportPointer"), NAME(pool_destroy, "cuMemPoolDestroy"),
+		NAME(free, "cuMemFree_v2"),
+		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"),
+		NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
 		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
 		NAME(callback, "cuStreamAddCallback"),
@@ -133,7 +140,8 @@ static int cuda_identify(const void *ptr, struct ipc_offer *offer)
 	if (m.kind == PEERDMA_KIND_MANAGED)
 		return fail(-EOPNOTSUPP, "%p: managed memory of CUDA cannot be exported, because it moves between the host and GPUs; "
 			    "allocate it with cuMemAlloc() or cuMemCreate()", ptr);
-	offer->provider = m.flags & PEERDMA_MEMORY_VMM ? IPC_CUDA_VMM : m.flags & PEERDMA_MEMORY_POOL ? IPC_CUDA_POOL : IPC_CUDA;
+	offer->provider = m.flags & PEERDMA_MEMORY_VMM ? IPC_CUDA_VMM :
+		m.flags & PEERDMA_MEMORY_POOL ? IPC_CUDA_POOL : IPC_CUDA;
 	offer->base = m.base;
 	offer->length = m.length;
 	offer->id = m.buffer_id;
@@ -367,7 +375,8 @@ static int vmm_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda = {
-	.id = IPC_CUDA, .name = "cuda", .cuda = true, .identify = cuda_identify, .offer = cuda_offer, .context = ipc_cuda_context,
+	.id = IPC_CUDA, .name = "cuda", .cuda = true, .identify = cuda_identify,
+	.offer = cuda_offer, .context = ipc_cuda_context,
 	.still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
 const struct ipc_provider ipc_cuda_vmm = {

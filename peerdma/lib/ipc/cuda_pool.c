@@ -278,5 +278,6 @@ static int pool_close(struct ipc_mapping *m)
 }
 
 const struct ipc_provider ipc_cuda_pool = {
-	.id = IPC_CUDA_POOL, .name = "cuda-pool", .cuda = true, .in_context = true, .offer = pool_offer, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
+	.id = IPC_CUDA_POOL, .name = "cuda-pool", .cuda = true, .in_context = true,
+	.offer = pool_offer, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
 };

@@ -72,7 +72,11 @@ static int find_map(const void *ptr, struct map *m)
 	if (!found)
 		return fail(-ENXIO, "%p: nothing is mapped there", ptr);
 	/* CUDA keeps the address range of freed memory reserved, without access rights. */
-	return m->none && !m->shared ? fail(-ENXIO, "%p: no memory is there, only addresses that are reserved; was it freed?", ptr) : 0;
+	return m->none &&
+	       !m->shared ?
+	       fail(-ENXIO,
+		    "%p: no memory is there, only addresses that are reserved; was it freed?",
+		    ptr) : 0;
 }
 
 static void describe(const struct map *m, struct ipc_offer *offer)
@@ -135,7 +139,8 @@ static int by_name(const struct map *m)
 
 	if (m->name[0] != '/' || stat(m->name, &st) || !is_file(&st, m))
 		return -1;
-	return check_file(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), m);
+	return check_file(open(m->name, (m->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK |
+			       O_NOCTTY), m);
 }
 
 /*

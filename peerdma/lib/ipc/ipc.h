@@ -81,7 +81,8 @@ struct ipc_shared_signal {
 /* An allocation as its provider describes it for importers. */
 struct ipc_offer {
 	/* Sent to importers, so values are stable: add new ones at the end. */
-	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA, IPC_CUDA_POOL } provider;
+	enum ipc_provider_id { IPC_HOST = 1, IPC_CUDA, IPC_CUDA_VMM, IPC_HSA,
+			       IPC_CUDA_POOL } provider;
 	uint64_t base, length;		/* of the allocation */
 	uint64_t id;			/* CUDA's buffer id, or the file's inode; 0: none */
 	uint64_t device;		/* the file's device number */

@@ -96,7 +96,8 @@ static int may_open(struct ipc *ipc, const struct ipc_request *q, uint32_t uid)
 	 * An export that ended has a lower generation than the slot. Any other generation was made
 	 * up.
 	 */
-	return r && (q->generation & 1) && q->generation < ipc_generation(ipc, q->slot) ? -ESTALE : -EKEYREJECTED;
+	return r && (q->generation & 1) && q->generation < ipc_generation(ipc, q->slot) ? -ESTALE :
+	       -EKEYREJECTED;
 }
 
 /* Caller holds ipc->lock. */
@@ -158,7 +159,8 @@ static bool answer(struct server *s, struct connection *c)
 	struct ipc_request q;
 	int fds[IPC_FDS] = { -1, -1 };
 	bool more;
-	int n = own_fd_still(&c->conn) ? ipc_receive(c->conn.fd, &q, sizeof(q), NULL, 0, &more) : -EBADF;
+	int n = own_fd_still(&c->conn) ? ipc_receive(c->conn.fd, &q, sizeof(q), NULL, 0, &more) :
+		-EBADF;
 
 	/*
 	 * -ECONNRESET: the importer ended without reading the last answer. Its earlier messages can
@@ -506,7 +508,9 @@ static int start(void *(*fn)(void *), void *arg)
 	ret = -pthread_create(&id, &attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
-	return ret ? fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'", strerror(-ret)) : 0;
+	return ret ?
+	       fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'",
+		    strerror(-ret)) : 0;
 }
 
 int ipc_server_start(struct ipc *ipc)

@@ -86,7 +86,9 @@ static int begin(uint32_t memory)
 
 	if (memory == PEERDMA_MEMORY_HOST) {
 		ret = host_monitor_begin();
-		return ret ? fail(ret, "%s; start a monitor of another library with peerdma_monitor_start()",
+		return ret ?
+		       fail(ret,
+			    "%s; start a monitor of another library with peerdma_monitor_start()",
 				  peerdma_last_error()) : 0;
 	}
 	if (monitor_outside(MONITOR_DEVICE))
@@ -127,7 +129,8 @@ EXPORT const char *peerdma_monitor_name(uint32_t memory)
 	if (memory != PEERDMA_MEMORY_DEVICE)
 		return NULL;
 	was = attempt_begin();
-	name = monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) : hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
+	name = monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) :
+		hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
 	attempt_end(was, 0);
 	return name;
 }

@@ -18,7 +18,8 @@
  * $number, %eax` differs.
  */
 static const uint8_t numbers[] = {
-	SYS_munmap, SYS_mmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_shmat, SYS_shmdt, SYS_remap_file_pages,
+	SYS_munmap, SYS_mmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_shmat, SYS_shmdt,
+	SYS_remap_file_pages,
 };
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
@@ -36,7 +37,7 @@ static const uint8_t numbers[] = {
 /* from the stack pointer at entry to the C library's: return address, number, 128 bytes */
 #define FRAME	"144"
 #define RETURN_ADDRESS								\
-	"	.cfi_escape 0x16, 16, 18"		/* its value, of 18 bytes: the frame's address */ \
+	"	.cfi_escape 0x16, 16, 18"	/* its value, of 18 bytes: the frame's address */ \
 	", 0x08, " FRAME ", 0x1c, 0x06"			/* - FRAME; what is there */ \
 	", 0x12, 0x23, 9, 0x94, 4"			/* twice; the 4 bytes at + 9 */ \
 	", 0x08, 32, 0x24, 0x08, 32, 0x26"		/* with their sign: << 32, >> 32 */ \
@@ -134,7 +135,8 @@ long system_call(long number, const long *args)
 	register long r9 __asm__("r9") = args[5];
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(number), "D"(args[0]), "S"(args[1]), "d"(args[2]),
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(number), "D"(args[0]), "S"(args[1]),
+			 "d"(args[2]),
 			 "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
 	return ret;
 }
@@ -164,7 +166,8 @@ static void put(struct writer *w, const void *bytes, size_t n)
 	w->p += n;
 }
 
-#define PUT(w, ...) put(w, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define PUT(w, ...) \
+	put(w, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void put_distance(struct writer *w, uintptr_t to)
 {
@@ -237,7 +240,8 @@ static int find(uintptr_t text, uintptr_t end, uintptr_t *sites)
 }
 
 /* Whether another copy of this library has redirected the places. */
-CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end)
+CODE_ACCESS static bool redirected(uintptr_t text, uintptr_t end, uintptr_t room,
+				   uintptr_t room_end)
 {
 	for (const uint8_t *p = (const uint8_t *)text; (uintptr_t)p + SITE <= end; p++) {
 		uintptr_t to;
@@ -275,7 +279,8 @@ CODE_ACCESS static void store(uintptr_t site, const uint8_t *jump)
 	copy(before, words, 16);
 	copy(after, before, 16);
 	copy((uint8_t *)after + at, jump, n);
-	__asm__ volatile("lock cmpxchg16b %0" : "+m"(*(__uint128_t *)words), "+a"(before[0]), "+d"(before[1]) :
+	__asm__ volatile("lock cmpxchg16b %0" : "+m"(*(__uint128_t *)words), "+a"(before[0]),
+			 "+d"(before[1]) :
 			 "b"(after[0]), "c"(after[1]) : "cc");
 }
 
@@ -289,8 +294,8 @@ static int protect(uintptr_t from, uintptr_t to, int prot)
 #define CODE		(PROT_READ | PROT_EXEC)
 #define OPEN_CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end, sites_handler handler,
-		   uintptr_t *sites, size_t max)
+int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
+		   sites_handler handler, uintptr_t *sites, size_t max)
 {
 	uintptr_t found[SITES_MAX], stubs[SITES_MAX], entry = (uintptr_t)monitor_entry;
 	struct writer w = { (uint8_t *)((room + 15) & ~15UL), (uint8_t *)room_end };

@@ -5,8 +5,8 @@
 
 #include "backend.h"
 
-#define PIN_FLAGS (PEERDMA_HOST | PEERDMA_DEVICE | PEERDMA_PERSISTENT | PEERDMA_READONLY | PEERDMA_NO_SYNC_MEMOPS | \
-		   PEERDMA_DIRECT | PEERDMA_STAGING)
+#define PIN_FLAGS (PEERDMA_HOST | PEERDMA_DEVICE | PEERDMA_PERSISTENT | PEERDMA_READONLY | \
+		   PEERDMA_NO_SYNC_MEMOPS | PEERDMA_DIRECT | PEERDMA_STAGING)
 
 /*
  * Frees this process's objects only. The back-end has ended the pin, or ends it at the context's

@@ -407,16 +407,13 @@ static int segments_export(struct peerdma_region *region, uint64_t offset, uint6
 {
 	uint64_t from = first_byte(region) + offset;
 	struct peerdma_region *s;
+	int ret;
 
 	if (!offset && !length)
 		length = region->pinned_length;
-	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
-	    length > region->pinned_length - offset)
-		return fail(-EINVAL,
-			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes",
-			    (unsigned long long)offset, (unsigned long long)length,
-			    (unsigned long long)region->pinned_length);
+	ret = check_export(region, offset, length);
+	if (ret)
+		return ret;
 	s = find_segment(region, from, length);
 	if (s && s->backend->export)
 		return s->backend->export(s, from - first_byte(s), length, fd);

@@ -67,7 +67,8 @@ static bool is_unsupported(int error)
 #define RECOGNIZED 5
 static int rank_of(int error, bool asked)
 {
-	return !asked ? 1 : !is_unsupported(error) ? 6 : error == -EOPNOTSUPP ? 4 : error == -ENXIO ? 3 : 2;
+	return !asked ? 1 : !is_unsupported(error) ? 6 : error == -EOPNOTSUPP ? 4 :
+	       error == -ENXIO ? 3 : 2;
 }
 
 static void add_refusal(struct refusals *p, const struct peerdma *ctx,

@@ -72,7 +72,8 @@ static int failed(const char *call, int error)
 {
 	if (error == ENOMEM)
 		return fail(-ENOMEM, "%s: no memory, or the locked-memory limit ('ulimit -l', RLIMIT_MEMLOCK) is used up", call);
-	return fail(error > 0 ? -error : -EIO, "%s: %s", call, error_words(error > 0 ? -error : -EIO));
+	return fail(error > 0 ? -error : -EIO, "%s: %s", call,
+		    error_words(error > 0 ? -error : -EIO));
 }
 
 static int done(const char *call, struct ibv_mr *mr, struct ibv_mr **out)

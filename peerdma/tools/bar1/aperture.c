@@ -147,7 +147,8 @@ static int sum_up(struct aperture *a)
 	return ret;
 }
 
-int aperture_fill(struct aperture *a, const struct phys_range *range, const struct pins_table *table)
+int aperture_fill(struct aperture *a, const struct phys_range *range,
+		  const struct pins_table *table)
 {
 	const struct pin **sorted = calloc(table->count + 1, sizeof(*sorted));
 	int ret = 0;

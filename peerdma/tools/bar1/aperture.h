@@ -39,11 +39,13 @@ struct aperture {
 };
 
 /* Sorts the pins that lie (partly) in range by owner.  0 or -ENOMEM.  The table must outlive it. */
-int aperture_fill(struct aperture *a, const struct phys_range *range, const struct pins_table *table);
+int aperture_fill(struct aperture *a, const struct phys_range *range,
+		  const struct pins_table *table);
 void aperture_free(struct aperture *a);
 
 /* free_runs.c: of sorted, disjoint ranges within `in`. */
-void free_runs_fill(struct free_runs *f, const struct phys_range *in, const struct phys_range *held, size_t count);
+void free_runs_fill(struct free_runs *f, const struct phys_range *in, const struct phys_range *held,
+		    size_t count);
 /* How much of what is free lies outside the largest run. */
 unsigned int free_runs_percent(const struct free_runs *f);
 

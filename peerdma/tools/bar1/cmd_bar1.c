@@ -55,11 +55,13 @@ static void people_figures(const struct gpu *gpu)
 	       gpu->used < gpu->total ? (gpu->total >> 20) - (gpu->used >> 20) : 0, "");
 }
 
-static void people(const struct tool *tool, const struct gpu *gpu, const struct gpu_aperture *v, int pins_error)
+static void people(const struct tool *tool, const struct gpu *gpu, const struct gpu_aperture *v,
+		   int pins_error)
 {
 	char size[32];
 
-	printf("GPU %" PRIu64 "  %s  %s\n", gpu->index, *gpu->pci ? gpu->pci : "(no PCI address)", gpu->name);
+	printf("GPU %" PRIu64 "  %s  %s\n", gpu->index, *gpu->pci ? gpu->pci : "(no PCI address)",
+	       gpu->name);
 	people_figures(gpu);
 	if (v->bar < 0) {
 		printf("    No picture: %s.\n", v->why);
@@ -85,7 +87,8 @@ static void people(const struct tool *tool, const struct gpu *gpu, const struct 
 		puts("      the driver counts less as used: it does not count these pins, or they are newer");
 }
 
-static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct gpu_aperture *v, int pins_error)
+static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct gpu_aperture *v,
+		     int pins_error)
 {
 	struct json_object *inner, *owners, *owner;
 
@@ -133,7 +136,8 @@ static void json_gpu(struct json_object *o, const struct gpu *gpu, const struct 
 	}
 }
 
-static int print_all(struct tool *tool, const struct gpus *gpus, const struct pins_table *pins, int pins_error)
+static int print_all(struct tool *tool, const struct gpus *gpus, const struct pins_table *pins,
+		     int pins_error)
 {
 	struct json_object *o = NULL, *array = NULL;
 	int ret = 0;
@@ -174,7 +178,8 @@ int cmd_bar1(struct tool *tool, int argc, char **argv)
 {
 	struct pins_table pins = { 0 };
 	struct gpus gpus;
-	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV | OPTION_ASCII | OPTION_COLOR, usage);
+	int pins_error, ret = tool_options(tool, argc, argv, OPTION_JSON | OPTION_TSV |
+					   OPTION_ASCII | OPTION_COLOR, usage);
 
 	if (ret >= 0)
 		return ret;

@@ -34,7 +34,8 @@ static void add(struct free_runs *f, uint64_t length)
 		f->largest = length;
 }
 
-void free_runs_fill(struct free_runs *f, const struct phys_range *in, const struct phys_range *held, size_t count)
+void free_runs_fill(struct free_runs *f, const struct phys_range *in, const struct phys_range *held,
+		    size_t count)
 {
 	uint64_t at = in->start;
 
@@ -76,8 +77,8 @@ void free_runs_draw(const struct tool *tool, const struct free_runs *f, const ch
 	uint64_t most = 0;
 
 	printf("%sfree: %s in %" PRIu64 " run%s, the largest %s: %u%% fragmented\n", indent,
-	       text_size(f->bytes, size), f->count, f->count == 1 ? "" : "s", text_size(f->largest, other),
-	       free_runs_percent(f));
+	       text_size(f->bytes, size), f->count, f->count == 1 ? "" : "s",
+	       text_size(f->largest, other), free_runs_percent(f));
 	if (f->count < 2)
 		return;
 	for (unsigned int i = 0; i < FREE_CLASSES; i++) {
@@ -89,7 +90,8 @@ void free_runs_draw(const struct tool *tool, const struct free_runs *f, const ch
 
 		if (!class->count)
 			continue;
-		printf("%s  from %8s: %8" PRIu64 "  ", indent, text_size(1ULL << i, size), class->count);
+		printf("%s  from %8s: %8" PRIu64 "  ", indent, text_size(1ULL << i, size),
+		       class->count);
 		bar(tool, class->bytes, most);
 		printf(" %s\n", text_size(class->bytes, size));
 	}

@@ -21,7 +21,8 @@ static uint64_t last_held(const struct aperture *a)
 }
 
 /* An aperture that is smaller than its PCI resource is at its start, as far as pins do not show otherwise. */
-static int aperture_of(const struct gpu *gpu, const struct phys_range *resource, const struct pins_table *pins, struct gpu_aperture *v)
+static int aperture_of(const struct gpu *gpu, const struct phys_range *resource,
+		       const struct pins_table *pins, struct gpu_aperture *v)
 {
 	struct phys_range range = *resource;
 	int ret = aperture_fill(&v->aperture, resource, pins);
@@ -36,7 +37,8 @@ static int aperture_of(const struct gpu *gpu, const struct phys_range *resource,
 	return aperture_fill(&v->aperture, &range, pins);
 }
 
-int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins_table *pins, struct gpu_aperture *v)
+int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins_table *pins,
+		      struct gpu_aperture *v)
 {
 	struct pci_resources resources;
 	struct phys_range range;
@@ -52,7 +54,8 @@ int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
-		v->why = ret == -EBADMSG ? "its resource file in /sys/bus/pci/devices is malformed" :
+		v->why = ret == -EBADMSG ?
+			"its resource file in /sys/bus/pci/devices is malformed" :
 			 ret == -ENOENT ? "it is not in /sys/bus/pci/devices" :
 			 "its resource file in /sys/bus/pci/devices cannot be read";
 		return 0;

@@ -15,6 +15,7 @@ struct gpu_aperture {
 };
 
 /* 0 or -ENOMEM.  The table must outlive it. */
-int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins_table *pins, struct gpu_aperture *v);
+int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins_table *pins,
+		      struct gpu_aperture *v);
 
 #endif

@@ -15,7 +15,8 @@
 #define NO_OWNER		-1
 #define SEVERAL		-2
 
-static const int colors[] = { 36, 33, 32, 35, 34, 31 };	/* cyan, yellow, green, magenta, blue, red */
+/* Cyan, yellow, green, magenta, blue, red */
+static const int colors[] = { 36, 33, 32, 35, 34, 31 };
 #define COLORS (sizeof(colors) / sizeof(colors[0]))
 
 struct cell {
@@ -135,8 +136,9 @@ void aperture_draw(const struct tool *tool, const struct aperture *a, const char
 	cell = cell_size(a->range.length, per_row);
 	row = cell * per_row;
 
-	printf("%s0x%" PRIx64 " to 0x%" PRIx64 ", a cell is %s%s\n", indent, start, end - 1, text_size(cell, size),
-	       tool->color && !tool->ascii ? "" : "; small letter: part of it");
+	printf("%s0x%" PRIx64 " to 0x%" PRIx64 ", a cell is %s%s\n", indent, start, end - 1,
+	       text_size(cell, size), tool->color && !tool->ascii ? "" :
+	       "; small letter: part of it");
 	for (uint64_t at = start; at < end; at = end - at > row ? at + row : end) {
 		printf("%s%8s %s", indent, text_size(at - start, size), side);
 		for (unsigned int i = 0; i < per_row && i * cell < end - at; i++) {

@@ -102,7 +102,8 @@ void json_append_text(struct json_object *array, const char *s)
 		need(NULL);
 }
 
-void json_ranges(struct json_object *o, const char *key, const struct phys_range *ranges, size_t count)
+void json_ranges(struct json_object *o, const char *key, const struct phys_range *ranges,
+		 size_t count)
 {
 	struct json_object *array = json_array_in(o, key), *range;
 

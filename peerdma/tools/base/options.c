@@ -40,8 +40,8 @@ static int take_own(const char *name, const struct tool_own *own, size_t count, 
 	return -1;
 }
 
-int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
-		     size_t count, const char *usage)
+int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes,
+		     const struct tool_own *own, size_t count, const char *usage)
 {
 	static const struct {
 		struct option option;
@@ -67,10 +67,13 @@ int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int take
 	}
 	for (size_t i = 0; i < count && i < TOOL_OWN_MAX; i++) {
 		if (!own[i].name) {
-			letters[0] = 'h';	/* where an argument is expected, options may come after it */
+			/* Where an argument is expected, options may come after it */
+			letters[0] = 'h';
 			continue;
 		}
-		options[n++] = (struct option){ own[i].name, own[i].value ? required_argument : no_argument, NULL, OPT_OWN + (int)i };
+		options[n++] = (struct option){ own[i].name,
+						own[i].value ? required_argument : no_argument,
+						NULL, OPT_OWN + (int)i };
 		if (own[i].letter)
 			*letter++ = own[i].letter;
 		if (own[i].letter && own[i].value)

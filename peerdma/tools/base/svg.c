@@ -11,20 +11,24 @@
  * that what fits in it fits in others.
  */
 static const unsigned char widths[] = {
-	32, 41, 46, 84, 64, 96, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 34, 34, 84, 84, 84, 54,
-	100, 69, 69, 70, 78, 64, 58, 78, 76, 30, 30, 66, 56, 87, 75, 79, 61, 79, 70, 64, 62, 74, 69, 99, 69, 62, 69, 40, 34, 40, 84, 50,
-	50, 62, 64, 55, 64, 62, 36, 64, 64, 28, 28, 58, 28, 98, 64, 62, 64, 64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 34, 64, 84,
+	32, 41, 46, 84, 64, 96, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64,
+	64, 64, 64, 34, 34, 84, 84, 84, 54, 100, 69, 69, 70, 78, 64, 58, 78, 76, 30, 30, 66, 56, 87,
+	75, 79, 61, 79, 70, 64, 62, 74, 69, 99, 69, 62, 69, 40, 34, 40, 84, 50,
+	50, 62, 64, 55, 64, 62, 36, 64, 64, 28, 28, 58, 28, 98, 64, 62, 64, 64, 42, 53, 40, 64, 60,
+	82, 60, 60, 53, 64, 34, 64, 84,
 };
 #define BOLD	1.2	/* times as wide, most characters less */
 
-void svg_begin(FILE *to, unsigned int width, unsigned int height, const char *title, const char *style, const char *dark)
+void svg_begin(FILE *to, unsigned int width, unsigned int height, const char *title,
+	       const char *style, const char *dark)
 {
 	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" font-family=\"sans-serif\" "
 		"font-size=\"%d\">\n<title>", width, height, width, height, SVG_SIZE);
 	svg_put(to, title, strlen(title));
 	fprintf(to, "</title>\n<style>\n.page{fill:#ffffff} text{fill:#1f2328} .name{font-weight:bold} .small{font-size:%dpx;fill:#59636e}\n"
 		"%s@media (prefers-color-scheme: dark) {\n.page{fill:#0d1117} text{fill:#e6edf3} .small{fill:#9aa4af}\n%s}\n</style>\n"
-		"<rect class=\"page\" width=\"%u\" height=\"%u\"/>\n", SVG_SMALL, style, dark, width, height);
+		"<rect class=\"page\" width=\"%u\" height=\"%u\"/>\n", SVG_SMALL, style, dark,
+		width, height);
 }
 
 void svg_end(FILE *to)

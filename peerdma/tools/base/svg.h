@@ -20,7 +20,8 @@
  *   (none)	SVG_SIZE		name	bold
  *   small	SVG_SMALL, grey		small name
  */
-void svg_begin(FILE *to, unsigned int width, unsigned int height, const char *title, const char *style, const char *dark);
+void svg_begin(FILE *to, unsigned int width, unsigned int height, const char *title,
+	       const char *style, const char *dark);
 void svg_end(FILE *to);
 
 /* Text of unknown origin; cleaned. */

@@ -71,7 +71,8 @@ static void table_free(struct table *t)
 }
 
 /* The first `keys` columns, and those from `from` up to `to`. */
-static void put_rows(const struct table *t, size_t keys, size_t from, size_t to, const char *indent, FILE *out)
+static void put_rows(const struct table *t, size_t keys, size_t from, size_t to, const char *indent,
+		     FILE *out)
 {
 	for (size_t row = 0; row < t->count; row += t->columns) {
 		fputs(indent, out);
@@ -81,7 +82,8 @@ static void put_rows(const struct table *t, size_t keys, size_t from, size_t to,
 			if (c >= keys && c < from)
 				continue;
 			/* No blanks at the end of a line. */
-			text_pad_to(out, t->cells[row + c], last && t->width[c] > 0 ? 0 : t->width[c]);
+			text_pad_to(out, t->cells[row + c], last &&
+				    t->width[c] > 0 ? 0 : t->width[c]);
 			fputc(last ? '\n' : ' ', out);
 		}
 	}

@@ -60,8 +60,8 @@ struct tool_own {
  * said; then the command ends with EXIT_UNKNOWN, or what else it has for errors. name: the subcommand, or NULL.
  */
 bool tool_path_given(const char *name, const char *option, const char *path);
-int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes, const struct tool_own *own,
-		     size_t count, const char *usage);
+int tool_options_own(struct tool *tool, int argc, char **argv, unsigned int takes,
+		     const struct tool_own *own, size_t count, const char *usage);
 
 /* ---- cmd_NAME.c ---- */
 
@@ -85,7 +85,8 @@ char *text_clean(const char *s, size_t length);
 size_t text_width(const char *s);			/* characters of cleaned text */
 void text_pad(const char *s, int width);		/* to stdout; negative: to the left */
 void text_pad_to(FILE *to, const char *s, int width);
-const char *text_size(uint64_t bytes, char buf[32]);	/* "64 KiB", "1.5 GiB": exact or one decimal */
+/* "64 KiB", "1.5 GiB": exact or one decimal */
+const char *text_size(uint64_t bytes, char buf[32]);
 const char *text_mib(uint64_t bytes, char buf[32]);	/* "262144 MiB", as nvidia-smi -q */
 void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

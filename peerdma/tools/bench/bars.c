@@ -41,7 +41,8 @@ const char *bench_time(double ns, char buf[32])
 /* Where a time is on the scale, in cells. */
 static int place(double ns, double low, double high, int cells)
 {
-	double at = high > low ? (log10(ns < low ? low : ns) - log10(low)) / (log10(high) - log10(low)) : 1;
+	double at = high > low ? (log10(ns < low ? low : ns) - log10(low)) / (log10(high) -
+		log10(low)) : 1;
 
 	return (int)(at * cells + 0.5);
 }
@@ -69,8 +70,8 @@ static void bars_of(const struct bench *b, const char *what)
 			continue;
 		if ((int)text_width(bench_label(r, label)) > labels)
 			labels = (int)text_width(label);
-		low = !low || r->p50 < low ? r->p50 : low;
-		high = r->p99 > high ? r->p99 : high;
+		low = !low || r->times.median < low ? r->times.median : low;
+		high = r->times.p99 > high ? r->times.p99 : high;
 	}
 	cells = (int)b->tool->columns - labels - FIGURE - 3;
 	if (cells < 10)
@@ -78,15 +79,17 @@ static void bars_of(const struct bench *b, const char *what)
 	if (low <= 0)
 		low = 0.1;
 	low /= 2;	/* the shortest can be seen */
-	printf("\n%s: from %s to %s, by powers of ten; %s median, %s 99th percentile\n", what, bench_time(low, from),
-	       bench_time(high, to), b->tool->ascii ? "#" : "█", b->tool->ascii ? "-" : "░");
+	printf("\n%s: from %s to %s, by powers of ten; %s median, %s 99th percentile\n", what,
+	       bench_time(low, from), bench_time(high, to), b->tool->ascii ? "#" : "█",
+	       b->tool->ascii ? "-" : "░");
 	for (size_t i = 0; i < b->count; i++) {
 		const struct bench_result *r = &b->results[i];
-		int solid = place(r->p50, low, high, cells), whole = place(r->p99, low, high, cells);
+		int solid = place(r->times.median, low, high, cells),
+			whole = place(r->times.p99, low, high, cells);
 
 		if (strcmp(r->what, what))
 			continue;
-		printf("%*s ", FIGURE, bench_time(r->p50, from));
+		printf("%*s ", FIGURE, bench_time(r->times.median, from));
 		text_pad(bench_label(r, label), labels);
 		putchar(' ');
 		put(b->tool, solid, "#", "█", 36);

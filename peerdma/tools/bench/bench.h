@@ -7,8 +7,9 @@
  *   bench_cache.c	what is measured, a file for each
  *   bench_query.c
  *   bench_pin.c	pin, map, copy
- *   measure.c		threads, samples, percentiles, progress
- *   bars.c, svg.c	pictures
+ *   measure.c		threads, samples, progress
+ *   spread.h		the clock, percentiles; of bench/, too, as gpu.c and empty_cache.h are
+ *   bars.c, plot.c	pictures
  */
 #ifndef PEERDMA_BENCH_H
 #define PEERDMA_BENCH_H
@@ -19,6 +20,7 @@
 
 #include "peerdma.h"
 #include "base/tool.h"
+#include "spread.h"
 
 #define BENCH_SIZES_MAX		32
 #define BENCH_THREADS_MAX	64
@@ -41,7 +43,7 @@ struct bench_result {
 	uint64_t size;
 	unsigned int threads, batch;
 	uint64_t samples;
-	double min, p50, p90, p99, max;
+	struct spread times;
 	double rate;				/* calls of all threads in a second */
 	bool moves;				/* each call moves `size` bytes */
 };
@@ -82,7 +84,6 @@ struct bench_case {
 /* Measures it with each number of threads; a case that cannot be begun is left out, and why is kept. */
 void bench_measure(struct bench *b, const struct bench_case *c);
 void bench_leave_out(struct bench *b, const char *what, const char *why);
-double bench_now(void);				/* ns */
 
 /* ---- what there is to measure ---- */
 
@@ -105,12 +106,14 @@ void subject_free(bool device, void *p, size_t length);
 /* Once for each kind of memory: the back-end that has pinned it. */
 void subject_provider(struct bench *b, bool device, struct peerdma_region *region);
 
-/* ---- bars.c, svg.c ---- */
+/* ---- bars.c, plot.c ---- */
 
 /* "hit, 1024 regions, 2 threads" */
 const char *bench_label(const struct bench_result *r, char buf[96]);
 const char *bench_time(double ns, char buf[32]);	/* "5.9 ns", "1.2 ms" */
 void bench_bars(const struct bench *b);
-int bench_svg(const struct bench *b, const char *path);	/* 0 or -errno */
+bool bench_can_plot(void);			/* gnuplot can be run */
+/* 0, -ECANCELED gnuplot has failed, or -errno */
+int bench_plot(const struct bench *b, const char *path);
 
 #endif

@@ -7,19 +7,14 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "peerdma_cache.h"
+#include "empty_cache.h"
 
-#define BASE	(1ULL << 44)	/* nothing is there: registration does nothing */
-#define STRIDE	8192ULL
-#define LENGTH	4096ULL
 #define BATCH	64
 #define REGIONS_MAX (1U << 20)
 
 struct subject {
-	struct bench *b;
 	struct peerdma_cache *cache;
 	uint64_t base, regions;
-	uint32_t word;		/* of all regions: it never changes */
 };
 
 struct user {
@@ -27,43 +22,6 @@ struct user {
 	uint64_t random;
 	uint64_t spare;		/* the first of the regions that this thread makes and ends */
 };
-
-static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	struct subject *s = arg;
-
-	(void)addr;
-	(void)length;
-	out->word = &s->word;
-	return 0;
-}
-
-static int add_plain(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)out;
-	return 0;
-}
-
-static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
-{
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
-}
-
-static int touch(struct peerdma_cache *cache, uint64_t at, uint64_t length)
-{
-	struct peerdma_cached *hold;
-	int ret = peerdma_cache_get(cache, (void *)(uintptr_t)at, length, &hold);
-
-	if (!ret)
-		peerdma_cache_put(cache, hold);
-	return ret;
-}
 
 /* Every region is in the thread's own table before it is measured. */
 static int begin(void *arg, unsigned int thread, void **state)
@@ -74,10 +32,10 @@ static int begin(void *arg, unsigned int thread, void **state)
 
 	if (!u)
 		return -ENOMEM;
-	*u = (struct user){ s, thread + 1, BASE * 2 + thread * STRIDE * 1024 };
+	*u = (struct user){ s, thread + 1, EMPTY_BASE * 2 + thread * EMPTY_STRIDE * 1024 };
 	for (int round = 0; round < 4; round++) {
 		for (uint64_t i = 0; !ret && i < s->regions; i++)
-			ret = touch(s->cache, s->base + i * STRIDE, LENGTH);
+			ret = empty_cache_touch(s->cache, s->base + i * EMPTY_STRIDE, EMPTY_LENGTH);
 	}
 	if (ret)
 		free(u);
@@ -93,7 +51,8 @@ static int hits(void *state, unsigned int n)
 
 	while (n-- && !ret) {
 		u->random = u->random * 6364136223846793005ULL + 1442695040888963407ULL;
-		ret = touch(s->cache, s->base + ((u->random >> 33) * s->regions >> 31) * STRIDE, LENGTH);
+		ret = empty_cache_touch(s->cache, s->base + ((u->random >> 33) * s->regions >> 31) *
+					EMPTY_STRIDE, EMPTY_LENGTH);
 	}
 	return ret;
 }
@@ -105,9 +64,9 @@ static int misses(void *state, unsigned int n)
 	int ret = 0;
 
 	while (n-- && !ret) {
-		uint64_t at = u->spare + n * STRIDE;
+		uint64_t at = u->spare + n * EMPTY_STRIDE;
 
-		ret = touch(u->s->cache, at, LENGTH);
+		ret = empty_cache_touch(u->s->cache, at, EMPTY_LENGTH);
 		if (!ret && peerdma_cache_invalidate(u->s->cache, (void *)(uintptr_t)at, 1) < 0)
 			ret = -EPERM;
 	}
@@ -119,15 +78,14 @@ static void end(void *state)
 	free(state);
 }
 
-static void measure(struct bench *b, const char *name, struct peerdma_cache *cache, uint64_t base, uint64_t regions,
-		    struct subject *s, int (*calls)(void *state, unsigned int n))
+static void measure(struct bench *b, const char *name, struct peerdma_cache *cache, uint64_t base,
+		    uint64_t regions, int (*calls)(void *state, unsigned int n))
 {
-	s->b = b;
-	s->cache = cache;
-	s->base = base;
-	s->regions = regions;
+	struct subject s = { cache, base, regions };
+
 	bench_measure(b, &(struct bench_case){
-		.what = "cache", .name = name, .of = "regions", .size = regions, .batch = BATCH, .arg = s,
+		.what = "cache", .name = name, .of = "regions", .size = regions, .batch = BATCH,
+		.arg = &s,
 		.begin = begin, .calls = calls, .end = end });
 }
 
@@ -135,34 +93,28 @@ static void plain(struct bench *b, uint64_t regions)
 {
 	static const struct {
 		const char *name;
-		int (*add)(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out);
+		bool words;
 		int (*calls)(void *state, unsigned int n);
-	} kinds[] = { { "hit", add_plain, hits }, { "hit, word", add, hits }, { "miss and end", add_plain, misses } };
+	} kinds[] = { { "hit", false, hits }, { "hit, word", true, hits },
+		      { "miss and end", false, misses } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct peerdma_cache_ops ops = {
-			.size = sizeof(ops), .monitors = kinds[i].add == add ? PEERDMA_MONITOR_WORD : 0,
-			.add = kinds[i].add, .remove = drop,
-		};
-		struct peerdma_cache_options o = { .size = sizeof(o), .capacity = 2 * REGIONS_MAX };
 		struct peerdma_cache *cache;
-		struct subject s = { .word = 0 };
 
-		if (peerdma_cache_create(&ops, &s, &o, &cache)) {
+		if (empty_cache_open(kinds[i].words, 2 * REGIONS_MAX, &cache)) {
 			bench_leave_out(b, "cache", peerdma_last_error());
 			return;
 		}
-		measure(b, kinds[i].name, cache, BASE, regions, &s, kinds[i].calls);
+		measure(b, kinds[i].name, cache, EMPTY_BASE, regions, kinds[i].calls);
 		peerdma_cache_close(cache);
 	}
 }
 
 static void pins(struct bench *b, uint64_t regions)
 {
-	size_t length = regions * STRIDE;
+	size_t length = regions * EMPTY_STRIDE;
 	struct peerdma_cached *hold;
 	struct peerdma_cache *cache;
-	struct subject s = { .word = 0 };
 	void *memory = subject_alloc(false, length);
 	int ret;
 
@@ -181,7 +133,7 @@ static void pins(struct bench *b, uint64_t regions)
 	if (ret == -EOPNOTSUPP)
 		bench_leave_out(b, "cache", peerdma_last_error());
 	else
-		measure(b, "hit, pins", cache, (uintptr_t)memory, regions, &s, hits);
+		measure(b, "hit, pins", cache, (uintptr_t)memory, regions, hits);
 	peerdma_cache_close(cache);
 	subject_free(false, memory, length);
 }

@@ -89,7 +89,8 @@ static int one(struct user *u)
 		ret = peerdma_cpu_view(u->region, &view);
 		return ret ? ret : peerdma_cpu_view_end(u->region, view);
 	case MAP:
-		ret = peerdma_map(u->region, s->b->options.pci, PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE, &mapping);
+		ret = peerdma_map(u->region, s->b->options.pci,
+				  PEERDMA_TO_DEVICE | PEERDMA_FROM_DEVICE, &mapping);
 		return ret ? ret : peerdma_unmap(mapping);
 	case TO_VIEW:
 		peerdma_copy_to_view(u->view, u->other, s->length);
@@ -114,7 +115,8 @@ static int calls(void *state, unsigned int n)
 	return ret;
 }
 
-static void sweep(struct bench *b, const char *what, const char *name, enum kind kind, bool device, const uint64_t *usual)
+static void sweep(struct bench *b, const char *what, const char *name, enum kind kind, bool device,
+		  const uint64_t *usual)
 {
 	struct subject s = { .b = b, .kind = kind, .device = device };
 	const uint64_t *sizes;
@@ -123,8 +125,10 @@ static void sweep(struct bench *b, const char *what, const char *name, enum kind
 	for (size_t i = 0; i < n; i++) {
 		s.length = sizes[i];
 		bench_measure(b, &(struct bench_case){
-			.what = what, .name = name, .of = "bytes", .size = sizes[i], .arg = &s, .moves = kind >= TO_VIEW,
-			.batch = kind >= TO_VIEW && sizes[i] < 65536 ? 16 : 1, .begin = begin, .calls = calls, .end = end });
+			.what = what, .name = name, .of = "bytes", .size = sizes[i], .arg = &s,
+			.moves = kind >= TO_VIEW,
+			.batch = kind >= TO_VIEW && sizes[i] < 65536 ? 16 : 1, .begin = begin,
+			.calls = calls, .end = end });
 	}
 }
 

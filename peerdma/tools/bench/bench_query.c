@@ -34,7 +34,8 @@ static int calls(void *state, unsigned int n)
 	while (n-- && !ret) {
 		if (s->many)
 			p = s->memory + at++ % s->length;
-		ret = s->range ? peerdma_query_range(NULL, p, s->length, &m, 1, &count) : peerdma_query(NULL, p, &m);
+		ret = s->range ? peerdma_query_range(NULL, p, s->length, &m, 1, &count) :
+			peerdma_query(NULL, p, &m);
 	}
 	return ret;
 }
@@ -47,7 +48,8 @@ static void end(void *state)
 static void measure(struct bench *b, struct subject *s, uint64_t size)
 {
 	bench_measure(b, &(struct bench_case){
-		.what = "query", .name = s->name, .of = "bytes", .size = size, .batch = 16, .arg = s,
+		.what = "query", .name = s->name, .of = "bytes", .size = size, .batch = 16,
+		.arg = s,
 		.begin = begin, .calls = calls, .end = end });
 }
 
@@ -72,7 +74,8 @@ static void ranges(struct bench *b, bool device, const char *name)
 
 void bench_query(struct bench *b)
 {
-	struct subject stack = { .name = "stack", .stack = true }, heap = { .name = "heap" }, mapped = { .name = "mapped" };
+	struct subject stack = { .name = "stack", .stack = true }, heap = { .name = "heap" },
+		mapped = { .name = "mapped" };
 	struct subject many = { .name = "mapped, by turns", .many = true, .length = 4096 };
 	struct subject device = { .name = "device", .device = true };
 

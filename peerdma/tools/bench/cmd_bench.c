@@ -27,7 +27,7 @@ static const char usage[] =
 	"  --seconds N      for each case, at most (0.5)\n"
 	"  --pci ADDRESS    map also for this device; needs root\n"
 	"  --json           one JSON object, schema peerdma-bench/1\n"
-	"  --svg FILE       also draws to FILE\n"
+	"  --svg FILE       also draws to FILE, by gnuplot\n"
 	"  --ascii, --color the picture in the terminal\n"
 	"\n"
 	"Exit code: 0 measured, 1 wrong usage or an error, 2 this machine lacks what was asked for.\n";
@@ -36,7 +36,8 @@ static const struct {
 	const char *name;
 	void (*run)(struct bench *b);
 } whats[] = {
-	{ "cache", bench_cache }, { "query", bench_query }, { "pin", bench_pin }, { "map", bench_map }, { "copy", bench_copy },
+	{ "cache", bench_cache }, { "query", bench_query }, { "pin", bench_pin },
+	{ "map", bench_map }, { "copy", bench_copy },
 };
 #define WHATS (sizeof(whats) / sizeof(whats[0]))
 
@@ -49,7 +50,8 @@ static bool parse_size(const char *s, size_t length, uint64_t *out)
 	const char *unit = length ? memchr(units, s[length - 1], 3) : NULL;
 	unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
 
-	return text_u64(s, length - !!unit, out) && *out && *out <= (1ULL << 40) >> shift && (*out <<= shift);
+	return text_u64(s, length - !!unit, out) && *out && *out <= (1ULL << 40) >> shift &&
+	       (*out <<= shift);
 }
 
 /* Commas between; 0: too many, or one is no number from 1 to max. */
@@ -92,7 +94,8 @@ static int refuse(const char *option, const char *value, const char *wanted)
 	return EXIT_ERROR;
 }
 
-static int parse(struct bench_options *o, const char *sizes, const char *threads, const char *count, const char *seconds)
+static int parse(struct bench_options *o, const char *sizes, const char *threads, const char *count,
+		 const char *seconds)
 {
 	uint64_t numbers[BENCH_SIZES_MAX];
 
@@ -108,7 +111,8 @@ static int parse(struct bench_options *o, const char *sizes, const char *threads
 	} else {
 		usual_threads(o);
 	}
-	if (count && (!text_u64(count, strlen(count), &o->count) || !o->count || o->count > 10000000))
+	if (count && (!text_u64(count, strlen(count), &o->count) || !o->count ||
+		      o->count > 10000000))
 		return refuse("--count", count, "from 1 to 10000000");
 	if (seconds && !parse_seconds(seconds, &o->seconds))
 		return refuse("--seconds", seconds, "above 0, up to 3600");
@@ -123,7 +127,8 @@ static void print_machine(const struct bench *b)
 	struct utsname u;
 
 	if (!uname(&u))
-		printf("machine    %s %s, %ld processors\n", u.sysname, u.release, sysconf(_SC_NPROCESSORS_ONLN));
+		printf("machine    %s %s, %ld processors\n", u.sysname, u.release,
+		       sysconf(_SC_NPROCESSORS_ONLN));
 	if (!b->ctx)
 		printf("pins       none: %s\n", b->why_not);
 	else if (*b->host_provider)	/* of pins that were measured */
@@ -150,7 +155,8 @@ static const char *bandwidth(const struct bench_result *r, char buf[32])
 static void print_table(const struct bench *b)
 {
 	static const char *const titles[] = {
-		"WHAT", "CASE", "SIZE>", "THREADS>", "MIN>", "P50>", "P90>", "P99>", "MAX>", "CALLS/S>", "MOVED>", "SAMPLES>",
+		"WHAT", "CASE", "SIZE>", "THREADS>", "MIN>", "P50>", "P90>", "P99>", "MAX>",
+		"CALLS/S>", "MOVED>", "SAMPLES>",
 	};
 	struct table *table;
 
@@ -159,7 +165,8 @@ static void print_table(const struct bench *b)
 	table = table_new(titles, sizeof(titles) / sizeof(titles[0]));
 	for (size_t i = 0; i < b->count; i++) {
 		const struct bench_result *r = &b->results[i];
-		char size[48], threads[16], min[32], p50[32], p90[32], p99[32], max[32], rate[32], moved[32], samples[32];
+		char size[48], threads[16], min[32], p50[32], p90[32], p99[32], max[32], rate[32],
+			moved[32], samples[32];
 
 		if (!strcmp(r->of, "bytes"))
 			text_size(r->size, size);
@@ -169,8 +176,10 @@ static void print_table(const struct bench *b)
 		snprintf(rate, sizeof(rate), "%.3g", r->rate);
 		snprintf(samples, sizeof(samples), "%" PRIu64, r->samples);
 		table_add(table, (const char *[]){
-			r->what, r->name, size, threads, bench_time(r->min, min), bench_time(r->p50, p50), bench_time(r->p90, p90),
-			bench_time(r->p99, p99), bench_time(r->max, max), rate, bandwidth(r, moved), samples });
+			r->what, r->name, size, threads, bench_time(r->times.min, min),
+			bench_time(r->times.median, p50), bench_time(r->times.p90, p90),
+			bench_time(r->times.p99, p99), bench_time(r->times.max, max), rate,
+			bandwidth(r, moved), samples });
 	}
 	puts("");
 	table_print(table, "");
@@ -186,11 +195,11 @@ static void json_result(struct json_object *o, const struct bench_result *r)
 	json_number(o, "threads", r->threads);
 	json_number(o, "samples", r->samples);
 	json_number(o, "calls_per_sample", r->batch);
-	json_real(o, "min_ns", r->min);
-	json_real(o, "p50_ns", r->p50);
-	json_real(o, "p90_ns", r->p90);
-	json_real(o, "p99_ns", r->p99);
-	json_real(o, "max_ns", r->max);
+	json_real(o, "min_ns", r->times.min);
+	json_real(o, "p50_ns", r->times.median);
+	json_real(o, "p90_ns", r->times.p90);
+	json_real(o, "p99_ns", r->times.p99);
+	json_real(o, "max_ns", r->times.max);
 	json_real(o, "calls_per_second", r->rate);
 	if (r->moves)
 		json_real(o, "bytes_per_second", (double)r->size * r->rate);
@@ -244,11 +253,13 @@ static int print_all(const struct bench *b, const char *svg)
 		print_table(b);
 		bench_bars(b);
 		for (size_t i = 0; i < b->left_out_count; i++)
-			printf("%s%s: not measured, or only in part: %s\n", i ? "" : "\n", b->left_out[i].what, b->left_out[i].why);
+			printf("%s%s: not measured, or only in part: %s\n", i ? "" : "\n",
+			       b->left_out[i].what, b->left_out[i].why);
 	}
-	error = svg ? bench_svg(b, svg) : 0;
+	error = svg ? bench_plot(b, svg) : 0;
 	if (error) {
-		warn("bench: %s: %s", svg, strerror(-error));
+		warn("bench: %s: %s", svg,
+		     error == -ECANCELED ? "gnuplot has failed" : strerror(-error));
 		ret = EXIT_ERROR;
 	}
 	return ret == EXIT_OK && !b->count ? EXIT_UNKNOWN : ret;
@@ -256,12 +267,14 @@ static int print_all(const struct bench *b, const char *svg)
 
 int cmd_bench(struct tool *tool, int argc, char **argv)
 {
-	const char *sizes = NULL, *threads = NULL, *count = NULL, *seconds = NULL, *svg = NULL, *what = NULL;
+	const char *sizes = NULL, *threads = NULL, *count = NULL, *seconds = NULL, *svg = NULL,
+		*what = NULL;
 	struct bench b = { .tool = tool };
 	const struct tool_own own[] = {
 		{ .name = "sizes", .value = &sizes }, { .name = "threads", .value = &threads },
 		{ .name = "count", .value = &count }, { .name = "seconds", .value = &seconds },
-		{ .name = "svg", .value = &svg, .path = true }, { .name = "pci", .value = &b.options.pci }, { .value = &what },
+		{ .name = "svg", .value = &svg, .path = true },
+		{ .name = "pci", .value = &b.options.pci }, { .value = &what },
 	};
 	bool known = false;
 	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII | OPTION_COLOR, own,
@@ -281,6 +294,10 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 	if (svg && !writable(svg)) {
 		warn("bench: %s: %s", svg, strerror(errno));
 		return EXIT_ERROR;
+	}
+	if (svg && !bench_can_plot()) {
+		warn("bench: --svg: gnuplot cannot be run; install it (Debian: gnuplot-nox, Fedora: gnuplot-minimal)");
+		return EXIT_UNKNOWN;
 	}
 	subjects_open(&b);
 	for (size_t i = 0; i < WHATS; i++) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -14,21 +13,13 @@
 #define SAMPLES_MIN	5
 #define PROGRESS_NS	2e9
 
-double bench_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* What reading the clock costs is no call's; the least of many looks. */
 static double clock_cost(void)
 {
 	double cost = 1e9;
 
 	for (int i = 0; i < 1000; i++) {
-		double from = bench_now(), took = bench_now() - from;
+		double from = now_ns(), took = now_ns() - from;
 
 		cost = took < cost ? took : cost;
 	}
@@ -51,7 +42,8 @@ struct worker {
 static void remember_error(struct worker *w, int error)
 {
 	w->error = error;
-	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM && !*peerdma_last_error() ? "out of memory" : peerdma_last_error());
+	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM &&
+		 !*peerdma_last_error() ? "out of memory" : peerdma_last_error());
 	__atomic_store_n(w->failed, 1, __ATOMIC_RELAXED);
 }
 
@@ -64,16 +56,17 @@ static void sample(struct worker *w, void *state)
 	/* What the first calls alone pay, such as memory touched for the first time. */
 	for (int i = 0; !ret && i < 3; i++)
 		ret = c->calls(state, c->batch);
-	w->from = bench_now();
+	w->from = now_ns();
 	limit = w->from + w->options->seconds * 1e9;
-	while (!ret && w->count < w->options->count && (w->count < SAMPLES_MIN || bench_now() < limit)) {
-		double from = bench_now();
+	while (!ret && w->count < w->options->count &&
+	       (w->count < SAMPLES_MIN || now_ns() < limit)) {
+		double from = now_ns();
 
 		ret = c->calls(state, c->batch);
-		took = bench_now() - from - cost;
+		took = now_ns() - from - cost;
 		w->samples[w->count++] = (took > 0 ? took : 0) / c->batch;
 	}
-	w->to = bench_now();
+	w->to = now_ns();
 	w->calls = w->count * c->batch;
 	if (ret)
 		remember_error(w, ret);
@@ -97,25 +90,10 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The smallest sample that so many of a hundred are not above. */
-static double percentile(const double *sorted, uint64_t n, unsigned int percent)
-{
-	uint64_t rank = (n * percent + 99) / 100;
-
-	return sorted[rank ? rank - 1 : 0];
-}
-
 static void progress(const struct bench_result *r)
 {
 	static double began, told;
-	double now = bench_now();
+	double now = now_ns();
 	char label[96];
 
 	if (!began)
@@ -124,7 +102,8 @@ static void progress(const struct bench_result *r)
 		return;
 	told = now;
 	fflush(stdout);
-	fprintf(stderr, "peerdma: bench: %.0f s: %s %s\n", (now - began) / 1e9, r->what, bench_label(r, label));
+	fprintf(stderr, "peerdma: bench: %.0f s: %s %s\n", (now - began) / 1e9, r->what,
+		bench_label(r, label));
 }
 
 static void keep(struct bench *b, const struct bench_result *r)
@@ -161,13 +140,8 @@ static int summarize(const struct worker *w, unsigned int threads, struct bench_
 		from = w[i].from < from ? w[i].from : from;
 		to = w[i].to > to ? w[i].to : to;
 	}
-	qsort(all, n, sizeof(*all), compare);
 	r->samples = n;
-	r->min = all[0];
-	r->p50 = percentile(all, n, 50);
-	r->p90 = percentile(all, n, 90);
-	r->p99 = percentile(all, n, 99);
-	r->max = all[n - 1];
+	r->times = spread_of(all, n);
 	r->rate = to > from ? (double)calls * 1e9 / (to - from) : 0;
 	free(all);
 	return 0;
@@ -176,7 +150,8 @@ static int summarize(const struct worker *w, unsigned int threads, struct bench_
 static void measure(struct bench *b, const struct bench_case *c, unsigned int threads)
 {
 	struct bench_result r = {
-		.what = c->what, .name = c->name, .of = c->of, .size = c->size, .threads = threads, .batch = c->batch,
+		.what = c->what, .name = c->name, .of = c->of, .size = c->size, .threads = threads,
+		.batch = c->batch,
 		.moves = c->moves,
 	};
 	struct worker *w = calloc(threads, sizeof(*w));
@@ -191,7 +166,8 @@ static void measure(struct bench *b, const struct bench_case *c, unsigned int th
 	progress(&r);
 	pthread_barrier_init(&ready, NULL, threads);
 	for (; begun < threads; begun++) {
-		w[begun] = (struct worker){ .c = c, .options = &b->options, .number = begun, .ready = &ready, .failed = &failed };
+		w[begun] = (struct worker){ .c = c, .options = &b->options, .number = begun,
+					    .ready = &ready, .failed = &failed };
 		if (pthread_create(&w[begun].thread, NULL, work, &w[begun])) {
 			/* Those that have begun would wait for ever. */
 			warn("bench: only %u of %u threads could be started", begun, threads);

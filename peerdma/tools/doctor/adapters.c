@@ -13,8 +13,10 @@
 
 /* Adapters whose RDMA driver is another module than the one that has the PCI function. */
 static const char *const rdma_drivers[][2] = {
-	{ "mlx5_core", "mlx5_ib" }, { "mlx4_core", "mlx4_ib" }, { "bnxt_en", "bnxt_re" }, { "ice", "irdma" }, { "i40e", "irdma" },
-	{ "mana", "mana_ib" }, { "cxgb4", "iw_cxgb4" }, { "qede", "qedr" }, { "hns3", "hns_roce_hw_v2" }, { "ionic", "ionic_rdma" },
+	{ "mlx5_core", "mlx5_ib" }, { "mlx4_core", "mlx4_ib" }, { "bnxt_en", "bnxt_re" },
+	{ "ice", "irdma" }, { "i40e", "irdma" },
+	{ "mana", "mana_ib" }, { "cxgb4", "iw_cxgb4" }, { "qede", "qedr" },
+	{ "hns3", "hns_roce_hw_v2" }, { "ionic", "ionic_rdma" },
 };
 
 static void set(char *to, size_t size, const char *from)
@@ -51,7 +53,8 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
 	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {
 		a->software = true;
-		set(a->driver, sizeof(a->driver), a->function ? "peerdma_hca" : module_loaded(d, "peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
+		set(a->driver, sizeof(a->driver), a->function ? "peerdma_hca" : module_loaded(d,
+			"peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
 		return;
 	}
 	if (!a->function) {
@@ -68,7 +71,8 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 	}
 }
 
-static void answer(struct adapter_answer *out, enum answer is, const char *source, const char *remedy)
+static void answer(struct adapter_answer *out, enum answer is, const char *source,
+		   const char *remedy)
 {
 	out->answer = is;
 	out->remedy = remedy;
@@ -83,7 +87,8 @@ static bool no_function(const struct adapter *a, struct adapter_answer *out)
 	if (a->function || !a->software)
 		return false;
 	answer(out, ANSWER_NO, INFINIBAND, OTHER_FUNCTION);
-	snprintf(out->why, sizeof(out->why), "%s is not a PCI function: it reaches host memory only", a->name);
+	snprintf(out->why, sizeof(out->why),
+		 "%s is not a PCI function: it reaches host memory only", a->name);
 	return true;
 }
 
@@ -107,7 +112,8 @@ void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_an
 			 a->driver);
 		return;
 	}
-	snprintf(out->why, sizeof(out->why), "%s has %s function that registers dma-bufs", a->driver, out->answer == ANSWER_YES ? "a" : "no");
+	snprintf(out->why, sizeof(out->why), "%s has %s function that registers dma-bufs",
+		 a->driver, out->answer == ANSWER_YES ? "a" : "no");
 	if (out->answer == ANSWER_NO)
 		out->remedy = "a newer kernel's driver may import dma-bufs (bnxt_re and irdma of 6.1 do not, those of 6.12 do); else peer memory";
 }
@@ -118,7 +124,8 @@ static bool was_added(struct doctor *d, const char *driver, bool *can_stop)
 	char names[128];
 	size_t length;
 
-	if (tree_word(d->tree, "/sys/module/" PEER_CORE "/parameters/drivers", names, sizeof(names)))
+	if (tree_word(d->tree, "/sys/module/" PEER_CORE "/parameters/drivers", names,
+		      sizeof(names)))
 		return false;
 	for (const char *s = names; *s; s += length + (s[length] == ',')) {
 		size_t name = strcspn(s, ",+");
@@ -170,15 +177,18 @@ static void by_our_core(struct doctor *d, const struct adapter *a, struct adapte
 
 	if (!is_known(a->driver, &can_stop) && !was_added(d, a->driver, &can_stop)) {
 		answer(out, ANSWER_NO, PEER_CORE,
-		       "use dma-bufs; or, if the driver's source uses no page of a umem, load " PEER_CORE " with drivers=NAME");
-		snprintf(out->why, sizeof(out->why), "%s is not in the core's table: it may need struct pages", a->driver);
+		       "use dma-bufs; or, if the driver's source uses no page of a umem, load "
+		       PEER_CORE " with drivers=NAME");
+		snprintf(out->why, sizeof(out->why),
+			 "%s is not in the core's table: it may need struct pages", a->driver);
 		return;
 	}
 	clients(d, &any, &persistent);
 	answer(out, any && (can_stop || persistent) ? ANSWER_YES : ANSWER_NO, PEER_CORE,
 	       !any ? "modprobe peerdma_peermem" : "reload peerdma_peermem with persistent=1, and deregister memory before it is freed");
 	snprintf(out->why, sizeof(out->why), "the core gives %s peer memory%s", a->driver,
-		 !any ? ", but no client is registered" : can_stop ? " that can be revoked" : persistent ? " that stays" :
+		 !any ? ", but no client is registered" : can_stop ? " that can be revoked" :
+		 persistent ? " that stays" :
 		 " that stays, but the client has only memory that can be revoked");
 	if (out->answer == ANSWER_YES)
 		out->remedy = NULL;
@@ -188,7 +198,8 @@ static void by_our_core(struct doctor *d, const struct adapter *a, struct adapte
 static void by_vendor(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
 {
 	char version[64];
-	bool with_it = !tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version)) && !strncmp(a->driver, "mlx5_ib", 8);
+	bool with_it = !tree_word(d->tree, "/sys/module/mlx5_core/version", version,
+				  sizeof(version)) && !strncmp(a->driver, "mlx5_ib", 8);
 
 	answer(out, with_it ? ANSWER_YES : ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
 	snprintf(out->why, sizeof(out->why), "a vendor's core: %s%s", a->driver,
@@ -209,7 +220,8 @@ void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answ
 		break;
 	case ANSWER_NO:
 		answer(out, ANSWER_NO, "/proc/kallsyms", "modprobe peerdma_peermem (for development), or install DOCA-OFED; or use dma-bufs");
-		set(out->why, sizeof(out->why), "this RDMA core takes no peer-memory clients: no " PEER_REGISTER);
+		set(out->why, sizeof(out->why), "this RDMA core takes no peer-memory clients: no "
+		    PEER_REGISTER);
 		break;
 	case ANSWER_UNKNOWN:
 		answer(out, ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
@@ -252,7 +264,8 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 		return ANSWER_NO;
 	}
 	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
-		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s", d->machine->release);
+		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s",
+			 d->machine->release);
 		return ANSWER_NO;
 	}
 	if (kernel_symbol(d, "ib_umem_dmabuf_get") == ANSWER_NO) {
@@ -265,7 +278,8 @@ enum answer dmabuf_works(struct doctor *d, char why[160])
 		if (moves == '?')
 			return ANSWER_UNKNOWN;
 		if (moves != 'y' || p2p != 'y')
-			snprintf(why, 160, "the kernel is built without %s", moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
+			snprintf(why, 160, "the kernel is built without %s",
+				 moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
 		return moves == 'y' && p2p == 'y' ? imports : ANSWER_NO;
 	}
 	nvidia_release(d, &release);

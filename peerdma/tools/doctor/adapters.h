@@ -14,7 +14,8 @@
 
 struct adapter {
 	char name[64];			/* "mlx5_0" */
-	const struct device *function;	/* NULL: it is no PCI function's, or not one that is shown */
+	/* NULL: it is no PCI function's, or not one that is shown */
+	const struct device *function;
 	char driver[32];		/* the module that is its RDMA driver; "" not known */
 	bool software;			/* a program that carries data as an adapter does */
 };

@@ -14,21 +14,26 @@ static bool applies(const struct doctor *d)
 
 static bool is_concerned(const struct doctor *d, const struct adapter *a)
 {
-	return !d->chosen || (a->function && device_concerned(d, (unsigned int)(a->function - d->machine->devices)));
+	return !d->chosen ||
+	       (a->function &&
+		device_concerned(d, (unsigned int)(a->function - d->machine->devices)));
 }
 
 static void subject(const struct adapter *a, char out[160])
 {
 	snprintf(out, 160, "%s%s%s%s", a->function && *a->function->label ? a->function->label : "",
-		 a->function && *a->function->label ? " " : "", a->name, a->software ? " (software)" : "");
+		 a->function && *a->function->label ? " " : "", a->name,
+		 a->software ? " (software)" : "");
 }
 
 /* A program's device that reaches host memory is no fault of a machine that has other adapters. */
-static enum verdict verdict(const struct adapter *a, enum answer dmabuf, enum answer peer, bool others)
+static enum verdict verdict(const struct adapter *a, enum answer dmabuf, enum answer peer,
+			    bool others)
 {
 	if (dmabuf == ANSWER_YES || peer == ANSWER_YES || (a->software && !a->function && others))
 		return VERDICT_OK;
-	return dmabuf == ANSWER_UNKNOWN || peer == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN;
+	return dmabuf == ANSWER_UNKNOWN || peer == ANSWER_UNKNOWN ? VERDICT_UNKNOWN :
+	       VERDICT_BROKEN;
 }
 
 static void one(struct doctor *d, const struct adapter *a, bool others)
@@ -41,10 +46,13 @@ static void one(struct doctor *d, const struct adapter *a, bool others)
 	adapter_peer(d, a, &peer);
 	subject(a, words);
 	f = say(d, verdict(a, dmabuf.answer, peer.answer, others), "%s", words);
-	evidence(d, f, "driver", "%s%s", *a->driver ? a->driver : "not known", a->software ? ": software, its figures say nothing "
+	evidence(d, f, "driver", "%s%s", *a->driver ? a->driver : "not known",
+		 a->software ? ": software, its figures say nothing "
 		 "about hardware" : "");
-	evidence(d, f, "dma-buf", "%s: %s (%s)", answer_word(dmabuf.answer), dmabuf.why, dmabuf.source);
-	evidence(d, f, "peer memory", "%s: %s (%s)", answer_word(peer.answer), peer.why, peer.source);
+	evidence(d, f, "dma-buf", "%s: %s (%s)", answer_word(dmabuf.answer), dmabuf.why,
+		 dmabuf.source);
+	evidence(d, f, "peer memory", "%s: %s (%s)", answer_word(peer.answer), peer.why,
+		 peer.source);
 	if (dmabuf.answer == ANSWER_YES && peer.answer == ANSWER_YES)
 		return;
 	if (dmabuf.answer == ANSWER_YES) {
@@ -58,7 +66,9 @@ static void one(struct doctor *d, const struct adapter *a, bool others)
 		if (dmabuf.remedy)
 			remedy(d, f, "for ibv_reg_dmabuf_mr(): %s", dmabuf.remedy);
 	} else {
-		consequence(d, f, f->verdict == VERDICT_UNKNOWN ? "not known whether it can register GPU memory" :
+		consequence(d, f,
+			    f->verdict == VERDICT_UNKNOWN ?
+			    "not known whether it can register GPU memory" :
 			    "it cannot register GPU memory: programs fail, or go through a copy in host memory (staging)");
 		if (peer.remedy || dmabuf.remedy)
 			remedy(d, f, "%s", peer.remedy ? peer.remedy : dmabuf.remedy);
@@ -84,4 +94,5 @@ static void run(struct doctor *d)
 	}
 }
 
-const struct check check_adapter = { "adapter", "GPU memory that an RDMA device takes", applies, run };
+const struct check check_adapter = { "adapter", "GPU memory that an RDMA device takes", applies,
+				     run };

@@ -30,7 +30,8 @@ static void run(struct doctor *d)
 
 		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_AMD || !device_concerned(d, i))
 			continue;
-		if (figure(d, g, "mem_info_vram_total", &total) || figure(d, g, "mem_info_vis_vram_total", &visible) || total <= 0) {
+		if (figure(d, g, "mem_info_vram_total", &total) ||
+		    figure(d, g, "mem_info_vis_vram_total", &visible) || total <= 0) {
 			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
 			evidence_device(d, f, g, "mem_info_vis_vram_total");
 			consequence(d, f, "not known whether all of its memory is in the BAR");
@@ -38,8 +39,8 @@ static void run(struct doctor *d)
 			continue;
 		}
 		f = say(d, visible < total ? VERDICT_BROKEN : VERDICT_OK, "%s", g->label);
-		evidence(d, f, "mem_info_vis_vram_total", "%s of %s are in the BAR", text_size((uint64_t)visible, a),
-			 text_size((uint64_t)total, b));
+		evidence(d, f, "mem_info_vis_vram_total", "%s of %s are in the BAR",
+			 text_size((uint64_t)visible, a), text_size((uint64_t)total, b));
 		if (visible < total) {
 			consequence(d, f, "other devices reach only that part; ROCm refuses peer-to-peer without a large BAR");
 			remedy(d, f, "turn on \"Above 4G Decoding\" and \"Resizable BAR\" in the firmware");

@@ -37,14 +37,16 @@ static void run(struct doctor *d)
 		if (device >= 0 && !device_concerned(d, (unsigned int)device))
 			continue;
 		if (!g->has_bar1 || !g->total) {
-			f = say(d, VERDICT_UNKNOWN, "%s", device >= 0 ? d->machine->devices[device].label : g->name);
+			f = say(d, VERDICT_UNKNOWN, "%s",
+				device >= 0 ? d->machine->devices[device].label : g->name);
 			evidence(d, f, "NVML", "reports nothing about BAR1");
 			consequence(d, f, "how full BAR1 is cannot be seen, as with MIG instances and virtual GPUs");
 			continue;
 		}
 		f = say(d, g->used > g->total - g->total / 10 ? VERDICT_BROKEN : VERDICT_OK, "%s",
 			device >= 0 ? d->machine->devices[device].label : g->name);
-		evidence(d, f, "NVML", "BAR1 %s used of %s", text_mib(g->used, used), text_mib(g->total, total));
+		evidence(d, f, "NVML", "BAR1 %s used of %s", text_mib(g->used, used),
+			 text_mib(g->total, total));
 		if (f->verdict == VERDICT_BROKEN) {
 			consequence(d, f, "less than a tenth of BAR1 is free: pins are about to fail with ENOMEM, or do so already");
 			remedy(d, f, "'peerdma bar1' shows who holds it; limit registration caches, or make BAR1 larger");

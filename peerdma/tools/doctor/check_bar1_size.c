@@ -28,21 +28,25 @@ static void run(struct doctor *d)
 		uint64_t length;
 		int bar;
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !device_concerned(d, i) || !g->has_bars)
+		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA ||
+		    !device_concerned(d, i) || !g->has_bars)
 			continue;
 		bar = pci_aperture(&g->bars, 0);
 		if (bar < 0) {
 			f = say(d, VERDICT_BROKEN, "%s", g->label);
 			evidence(d, f, "resource", "%s has no prefetchable memory BAR", g->name);
 			consequence(d, f, "there is no window to its memory");
-			remedy(d, f, "see the finding about BAR addresses, and dmesg from the boot");
+			remedy(d, f,
+			       "see the finding about BAR addresses, and dmesg from the boot");
 			continue;
 		}
 		length = g->bars.bars[bar].length;
 		f = say(d, length > SMALL ? VERDICT_OK : VERDICT_SLOW, "%s", g->label);
-		evidence(d, f, "resource", "%s: BAR1 (resource %d) is %s", g->name, bar, text_size(length, size));
+		evidence(d, f, "resource", "%s: BAR1 (resource %d) is %s", g->name, bar,
+			 text_size(length, size));
 		if (g->rebar_sizes)
-			evidence(d, f, "resizable BAR", "it can be up to %s", text_size(largest(g->rebar_sizes), could));
+			evidence(d, f, "resizable BAR", "it can be up to %s",
+				 text_size(largest(g->rebar_sizes), could));
 		if (length > SMALL)
 			continue;
 		consequence(d, f, "no more than some 220 MiB can be pinned at a time: larger registrations fail with ENOMEM or \"Bad address\"");

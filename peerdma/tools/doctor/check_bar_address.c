@@ -25,7 +25,8 @@ static void run(struct doctor *d)
 				continue;
 			if (!f)
 				f = say(d, VERDICT_BROKEN, "%s", x->label);
-			evidence(d, f, "resource", "%s: BAR %u of %s has no address", x->name, bar, text_size(x->bars.bars[bar].length, size));
+			evidence(d, f, "resource", "%s: BAR %u of %s has no address", x->name, bar,
+				 text_size(x->bars.bars[bar].length, size));
 		}
 		if (f) {
 			consequence(d, f, "no device can reach the memory behind that BAR");

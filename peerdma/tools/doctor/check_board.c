@@ -37,7 +37,8 @@ static void run(struct doctor *d)
 			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
 			evidence(d, f, "name", "neither NVML nor pci.ids names it");
 			consequence(d, f, "not known whether this board has GPUDirect RDMA: consumer boards (GeForce) do not");
-			remedy(d, f, "install the driver's user-space libraries, or the package pci.ids");
+			remedy(d, f,
+			       "install the driver's user-space libraries, or the package pci.ids");
 		} else if (strstr(name, "GeForce") || strstr(name, "TITAN")) {
 			f = say(d, VERDICT_BROKEN, "%s", g->label);
 			evidence(d, f, source, "%s", name);

@@ -17,7 +17,8 @@ static bool trap(const struct doctor *d, const struct pair *p)
 		return false;
 	machine_reach(d->machine, p->a, p->b, &there);
 	machine_reach(d->machine, p->b, p->a, &back);
-	return there.facts.common_port && !there.facts.redirected && (there.facts.translated || back.facts.translated);
+	return there.facts.common_port && !there.facts.redirected &&
+	       (there.facts.translated || back.facts.translated);
 }
 
 static bool applies(const struct doctor *d)
@@ -33,15 +34,18 @@ static void run(struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->pair_count; i++) {
 		const struct pair *p = &d->pairs[i];
-		const struct device *a = &d->machine->devices[p->a], *b = &d->machine->devices[p->b];
+		const struct device *a = &d->machine->devices[p->a],
+			*b = &d->machine->devices[p->b];
 		char file[128], has;
 		struct finding *f;
 
 		if (!trap(d, p))
 			continue;
 		has = kernel_config(d, "PCI_P2PDMA", file);
-		f = say(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN, "%s and %s", a->label, b->label);
-		evidence(d, f, "path", "%s, below one switch of a virtual machine", path_name(p->path));
+		f = say(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN,
+			"%s and %s", a->label, b->label);
+		evidence(d, f, "path", "%s, below one switch of a virtual machine",
+			 path_name(p->path));
 		evidence(d, f, "IOMMU", "translating");
 		evidence_config(d, f, "PCI_P2PDMA", has, file);
 		if (has == 'n') {
@@ -54,4 +58,5 @@ static void run(struct doctor *d)
 	}
 }
 
-const struct check check_bus_address = { "bus-address", "Switch and translating IOMMU", applies, run };
+const struct check check_bus_address = { "bus-address", "Switch and translating IOMMU", applies,
+					 run };

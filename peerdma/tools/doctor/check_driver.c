@@ -11,7 +11,8 @@ static bool applies(const struct doctor *d)
 	return any_gpu_of(d, VENDOR_NVIDIA);
 }
 
-static bool before(const struct driver_release *r, unsigned int major, unsigned int minor, unsigned int patch)
+static bool before(const struct driver_release *r, unsigned int major, unsigned int minor,
+		   unsigned int patch)
 {
 	if (r->major != major)
 		return r->major < major;
@@ -40,18 +41,22 @@ static void run(struct doctor *d)
 		f = say(d, loaded ? VERDICT_UNKNOWN : VERDICT_BROKEN, "NVIDIA's driver");
 		evidence_file(d, f, NVIDIA_VERSION);
 		evidence(d, f, "/sys/module/nvidia", loaded ? "there" : "not there");
-		consequence(d, f, loaded ? "the release could not be read" : "the driver is not loaded: nothing can pin GPU memory");
-		remedy(d, f, loaded ? "in a container, see that /proc/driver/nvidia is passed in" : "modprobe nvidia; if it fails, dmesg says why");
+		consequence(d, f, loaded ? "the release could not be read" :
+			    "the driver is not loaded: nothing can pin GPU memory");
+		remedy(d, f, loaded ? "in a container, see that /proc/driver/nvidia is passed in" :
+		       "modprobe nvidia; if it fails, dmesg says why");
 		return;
 	}
 	f = say(d, has_callback_race(&r) ? VERDICT_BROKEN : VERDICT_OK, "NVIDIA's driver");
-	evidence(d, f, NVIDIA_VERSION, "%s, %s kernel modules", r.text, r.opened ? "open" : "proprietary");
+	evidence(d, f, NVIDIA_VERSION, "%s, %s kernel modules", r.text,
+		 r.opened ? "open" : "proprietary");
 	if (has_callback_race(&r)) {
 		consequence(d, f, "releases from R515 to R535 have a race: memory that is freed while a driver unpins it can crash the "
 			    "kernel (a NULL pointer in the free callback)");
 		remedy(d, f, "update NVIDIA's driver to 525.105.17, 535.14 or any later release of a later branch");
 	} else if (before(&r, 525, 105, 17)) {
-		consequence(d, f, "it has no nvidia_p2p_get_pages_persistent(), and no dma-buf export");
+		consequence(d, f,
+			    "it has no nvidia_p2p_get_pages_persistent(), and no dma-buf export");
 	} else if (!r.opened) {
 		consequence(d, f, "the proprietary modules export no dma-buf: adapters need nvidia-peermem");
 	}

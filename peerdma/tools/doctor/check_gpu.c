@@ -18,7 +18,8 @@ static void no_gpu(struct doctor *d)
 		return;
 	}
 	f = say(d, VERDICT_BROKEN, "this machine");
-	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU", d->machine->count);
+	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU",
+		 d->machine->count);
 	consequence(d, f, "there is no GPU memory to reach");
 	remedy(d, f, d->machine->virtual ? "pass a GPU through to this virtual machine" :
 	       "see whether the GPU is seated and powered: lspci -d 10de: lists NVIDIA's, lspci -d 1002: AMD's");
@@ -26,7 +27,8 @@ static void no_gpu(struct doctor *d)
 
 static const char *wanted_driver(const struct device *g)
 {
-	return g->vendor == VENDOR_NVIDIA ? "nvidia" : g->vendor == VENDOR_AMD ? "amdgpu" : device_is_softgpu(g) ? "softgpu" : NULL;
+	return g->vendor == VENDOR_NVIDIA ? "nvidia" : g->vendor == VENDOR_AMD ? "amdgpu" :
+	       device_is_softgpu(g) ? "softgpu" : NULL;
 }
 
 static void run(struct doctor *d)
@@ -51,12 +53,15 @@ static void run(struct doctor *d)
 			f = say(d, VERDICT_OK, "%s", g->label);
 			evidence(d, f, "driver", "%s", g->driver);
 			if (device_is_softgpu(g))
-				consequence(d, f, "this is peerdma's software GPU, a stand-in for tests");
+				consequence(d, f,
+					    "this is peerdma's software GPU, a stand-in for tests");
 		} else if (!strcmp(g->driver, "vfio-pci")) {
 			f = say(d, VERDICT_BROKEN, "%s", g->label);
 			evidence(d, f, "driver", "vfio-pci");
 			consequence(d, f, "the GPU is set aside for a virtual machine: its memory cannot be reached from here");
-			remedy(d, f, "look from inside that virtual machine, or give the GPU back to %s", wanted);
+			remedy(d, f,
+			       "look from inside that virtual machine, or give the GPU back to %s",
+			       wanted);
 		} else {
 			f = say(d, VERDICT_BROKEN, "%s", g->label);
 			evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");

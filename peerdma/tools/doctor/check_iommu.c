@@ -21,7 +21,8 @@ static void source(const struct device *x, char out[64])
 
 static void run(struct doctor *d)
 {
-	static const char *const values[] = { "cannot be read", "off for this device", "identity", "DMA: translating" };
+	static const char *const values[] = { "cannot be read", "off for this device", "identity",
+					      "DMA: translating" };
 	struct finding *f;
 	char file[64];
 
@@ -29,9 +30,11 @@ static void run(struct doctor *d)
 		const struct device *x = &d->machine->devices[i];
 
 		/* Whose DMA is translated matters: the peer's, and a GPU's only when two GPUs talk. */
-		if (!device_concerned(d, i) || x->kind == DEVICE_BRIDGE || x->kind == DEVICE_OTHER || (x->kind == DEVICE_GPU && !d->chosen))
+		if (!device_concerned(d, i) || x->kind == DEVICE_BRIDGE ||
+		    x->kind == DEVICE_OTHER || (x->kind == DEVICE_GPU && !d->chosen))
 			continue;
-		f = say(d, x->iommu == IOMMU_UNKNOWN ? VERDICT_UNKNOWN : x->iommu == IOMMU_TRANSLATING ? VERDICT_SLOW : VERDICT_OK,
+		f = say(d, x->iommu == IOMMU_UNKNOWN ? VERDICT_UNKNOWN : x->iommu ==
+			IOMMU_TRANSLATING ? VERDICT_SLOW : VERDICT_OK,
 			"%s", x->label);
 		source(x, file);
 		evidence(d, f, file, "%s", values[x->iommu]);

@@ -20,14 +20,17 @@ struct kernel_option {
 static const struct kernel_option options[] = {
 	{
 		.name = "PCI_P2PDMA",
-		.lacking = "the kernel's own peer-to-peer DMA gives no drive or adapter a device's memory",
+		.lacking =
+		"the kernel's own peer-to-peer DMA gives no drive or adapter a device's memory",
 	}, {
 		.name = "DMABUF_MOVE_NOTIFY",
-		.lacking = "UCX and perftest do not use dma-buf, and amdgpu moves exported memory to the host",
+		.lacking =
+		"UCX and perftest do not use dma-buf, and amdgpu moves exported memory to the host",
 		.amd_only = true,
 		.always = always_moves,
 		.since = "7.1",
-		.unaware = "UCX and perftest, where they look for the option by its name, do not use dma-buf",
+		.unaware =
+		"UCX and perftest, where they look for the option by its name, do not use dma-buf",
 	}, {
 		.name = "HSA_AMD_P2P",
 		.lacking = "GPUs of AMD do not reach each other's memory over PCIe",
@@ -50,12 +53,14 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 	struct finding *f;
 
 	/* With NVIDIA's GPUs nvidia-fs does without it. */
-	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : option->amd_only ? VERDICT_BROKEN : VERDICT_SLOW,
+	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : option->amd_only ?
+		VERDICT_BROKEN : VERDICT_SLOW,
 		"CONFIG_%s", option->name);
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {
 		consequence(d, f, "the kernel's configuration is not known");
-		remedy(d, f, "install the file config-%s in /boot, or load the module configs", d->machine->release);
+		remedy(d, f, "install the file config-%s in /boot, or load the module configs",
+		       d->machine->release);
 	} else if (has != 'y') {
 		consequence(d, f, "%s", option->lacking);
 		remedy(d, f, "boot a kernel that is built with CONFIG_%s=y", option->name);

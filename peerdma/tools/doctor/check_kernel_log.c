@@ -23,19 +23,24 @@ static const struct trouble {
 	  "the IOMMU has blocked DMA of this device: that data is lost, even if the driver saw success",
 	  "have its driver use the addresses that the mapping gave (nvidia_p2p_dma_map_pages, dma_map_*), not physical ones; "
 	  "or boot with iommu=pt" },
-	{ "NVRM: Xid", "): 79,", VERDICT_BROKEN, "the GPU has fallen off the bus: nothing reaches its memory until the next boot",
+	{ "NVRM: Xid", "): 79,", VERDICT_BROKEN,
+	  "the GPU has fallen off the bus: nothing reaches its memory until the next boot",
 	  "look at its power, seat and temperature, and reboot" },
 	{ "NVRM: Xid", NULL, VERDICT_UNKNOWN,
 	  "the GPU had an error: transfers under way then have failed or ended; not known whether it still lasts",
 	  "look the Xid's number up in NVIDIA's list" },
-	{ "ACS redirect is set", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a path, because ACS redirects it through the "
+	{ "ACS redirect is set", NULL, VERDICT_SLOW,
+	  "the kernel's p2pdma has refused a path, because ACS redirects it through the "
 	 "host bridge",
 	  "boot with the pci=disable_acs_redir= that the kernel's next message names" },
-	{ "used for peer-to-peer DMA", NULL, VERDICT_SLOW, "the kernel's p2pdma has refused a path: its users (NVMe with a GPU, "
-	 "dma-buf between drivers) copy through the host or fail", "use devices below one switch: peerdma topo" },
+	{ "used for peer-to-peer DMA", NULL, VERDICT_SLOW,
+	  "the kernel's p2pdma has refused a path: its users (NVMe with a GPU, "
+	 "dma-buf between drivers) copy through the host or fail",
+	 "use devices below one switch: peerdma topo" },
 	{ "severity=Uncorrect", NULL, VERDICT_BROKEN, "the device's link had errors that lost data",
 	  "reseat or replace the device, its riser or cable; see dmesg for the whole report" },
-	{ "severity=Correct", NULL, VERDICT_SLOW, "the device's link has errors, and repeats transfers",
+	{ "severity=Correct", NULL, VERDICT_SLOW,
+	  "the device's link has errors, and repeats transfers",
 	  "reseat or replace the device, its riser or cable" },
 };
 #define TROUBLES	(sizeof(troubles) / sizeof(troubles[0]))
@@ -70,13 +75,15 @@ static bool names_device(const char *line, size_t length, const struct device *d
 	shorter += *shorter == ':';
 	strncat(xid, d->name, strcspn(d->name, "."));
 	strcat(xid, ")");
-	if (memmem(line, length, d->name, strlen(d->name)) || memmem(line, length, xid, strlen(xid)))
+	if (memmem(line, length, d->name, strlen(d->name)) ||
+	    memmem(line, length, xid, strlen(xid)))
 		return true;
 	at = memmem(line, length, shorter, strlen(shorter));
 	return at && at > line && at[-1] == '[' && !strncmp(d->name, "0000:", 5);
 }
 
-static void look(struct doctor *d, const char *data, const struct trouble *t, const struct device *device)
+static void look(struct doctor *d, const char *data, const struct trouble *t,
+		 const struct device *device)
 {
 	const char *last = NULL;
 	unsigned int count = 0;
@@ -98,7 +105,8 @@ static void look(struct doctor *d, const char *data, const struct trouble *t, co
 	f = say(d, t->verdict, "%s", device->label);
 	evidence(d, f, TREE_LOG, "%.*s", last_length < 200 ? (int)last_length : 200, last);
 	if (count > 1)
-		evidence(d, f, TREE_LOG, "%s%u such messages since the kernel was booted", count == LINES_KEPT ? "at least " : "", count);
+		evidence(d, f, TREE_LOG, "%s%u such messages since the kernel was booted",
+			 count == LINES_KEPT ? "at least " : "", count);
 	consequence(d, f, "%s", t->consequence);
 	remedy(d, f, "%s", t->remedy);
 }
@@ -113,9 +121,11 @@ static void run(struct doctor *d)
 	if (ret) {
 		f = say(d, VERDICT_UNKNOWN, "this machine");
 		evidence(d, f, TREE_LOG, "%s", strerror(-ret));
-		consequence(d, f, "not known whether the kernel has logged blocked DMA or GPU errors");
+		consequence(d, f,
+			    "not known whether the kernel has logged blocked DMA or GPU errors");
 		remedy(d, f, ret == -ENOENT && !tree_is_live(d->tree) ? "capture the machine anew" :
-		       ret == -ENOENT ? "pass " TREE_LOG " into the container, or look on the host: dmesg | grep -e Xid -e DMAR" :
+		       ret == -ENOENT ? "pass " TREE_LOG
+		       " into the container, or look on the host: dmesg | grep -e Xid -e DMAR" :
 		       "run as root: kernel.dmesg_restrict keeps the log from others");
 		return;
 	}

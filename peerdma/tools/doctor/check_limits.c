@@ -22,7 +22,8 @@ static bool soft_limit(const char *data, const char *name, uint64_t *out)
 	return !strncmp(s, "unlimited", 9) || text_u64(s, strcspn(s, " \n"), out);
 }
 
-static void limit(struct doctor *d, const char *data, const char *name, uint64_t enough, const char *so, const char *what)
+static void limit(struct doctor *d, const char *data, const char *name, uint64_t enough,
+		  const char *so, const char *what)
 {
 	struct finding *f;
 	uint64_t value;

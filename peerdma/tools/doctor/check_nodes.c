@@ -25,7 +25,8 @@ static void node(struct doctor *d, const char *path, const char *what, const cha
 		consequence(d, f, "%s", what);
 		remedy(d, f, in_container(d) ? "pass the node into the container (--device, or its operator's or plugin's setting)" : "%s", make);
 	} else if (!n.usable) {
-		evidence(d, f, path, "there, mode %04o, but this user may not open it", n.mode & 07777);
+		evidence(d, f, path, "there, mode %04o, but this user may not open it",
+			 n.mode & 07777);
 		consequence(d, f, "%s", what);
 		remedy(d, f, "give the user the node's group, or fix its udev rule");
 	} else {
@@ -52,7 +53,8 @@ static void nvidia(struct doctor *d)
 	unsigned int number = 0;	/* the driver's, of all its GPUs */
 	char path[64];
 
-	node(d, "/dev/nvidiactl", "CUDA programs do not start", "nvidia-modprobe, or modprobe nvidia");
+	node(d, "/dev/nvidiactl", "CUDA programs do not start",
+	     "nvidia-modprobe, or modprobe nvidia");
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		const struct device *g = &d->machine->devices[i];
 
@@ -60,7 +62,8 @@ static void nvidia(struct doctor *d)
 			continue;
 		snprintf(path, sizeof(path), "/dev/nvidia%u", number++);
 		if (device_concerned(d, i))
-			node(d, path, "CUDA programs do not see this GPU", "nvidia-modprobe -c NUMBER");
+			node(d, path, "CUDA programs do not see this GPU",
+			     "nvidia-modprobe -c NUMBER");
 	}
 }
 

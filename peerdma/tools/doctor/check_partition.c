@@ -80,7 +80,8 @@ static void modes(struct doctor *d, const char *data, const struct device *g)
 	if (gpu_mode(data, g->name, GPU_MIG, &mode) && mode) {
 		f = say(d, VERDICT_SLOW, "%s", g->label);
 		gpu_mode(data, g->name, GPU_MIG_NEXT, &next);
-		evidence(d, f, "nvmlDeviceGetMigMode", next ? "on" : "on; off after the next reset of the GPU");
+		evidence(d, f, "nvmlDeviceGetMigMode",
+			 next ? "on" : "on; off after the next reset of the GPU");
 		consequence(d, f, MIG_SO);
 		remedy(d, f, next ? MIG_DO : "nvidia-smi -r, when no program uses the GPU");
 	}
@@ -94,7 +95,8 @@ static void modes(struct doctor *d, const char *data, const struct device *g)
 		remedy(d, f, "see the vGPU release notes for the type in use, or have the whole GPU passed through");
 	} else if (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST) {
 		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
-		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines", mode);
+		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines",
+			 mode);
 		consequence(d, f, "not known what programs of this host may do with the GPU");
 		remedy(d, f, "look from inside a virtual machine that uses it");
 	}
@@ -144,10 +146,13 @@ static void run(struct doctor *d)
 	f = say(d, VERDICT_OK, "all GPUs");
 	evidence(d, f, "/proc/driver/nvidia/capabilities", "no MIG instances");
 	if (!tree_read(d->tree, GPU_MODES_PATH, &data, NULL)) {
-		evidence(d, f, "nvmlDeviceGetMigMode, nvmlDeviceGetVirtualizationMode", "neither MIG nor vGPU, or not for this board");
-		evidence(d, f, "nvmlSystemGetConfComputeState", gpu_mode(data, "all", GPU_CONFIDENTIAL, &confidential_mode) ?
+		evidence(d, f, "nvmlDeviceGetMigMode, nvmlDeviceGetVirtualizationMode",
+			 "neither MIG nor vGPU, or not for this board");
+		evidence(d, f, "nvmlSystemGetConfComputeState",
+			 gpu_mode(data, "all", GPU_CONFIDENTIAL, &confidential_mode) ?
 			 "confidential computing is off" : "not reported by this driver");
 	}
 }
 
-const struct check check_partition = { "partition", "MIG, vGPU, confidential guests", applies, run };
+const struct check check_partition = { "partition", "MIG, vGPU, confidential guests", applies,
+				       run };

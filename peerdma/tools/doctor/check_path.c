@@ -16,11 +16,13 @@ static void one(struct doctor *d, const struct pair *p)
 	struct finding *f;
 	/* A hypervisor may draw a flat bus over switches, and switches over sockets. */
 	bool hidden = m->virtual && p->path != PATH_SELF;
-	enum verdict v = hidden || p->path == PATH_UNKNOWN ? VERDICT_UNKNOWN : p->path <= PATH_PXB ? VERDICT_OK : VERDICT_SLOW;
+	enum verdict v = hidden || p->path == PATH_UNKNOWN ? VERDICT_UNKNOWN : p->path <= PATH_PXB ?
+		VERDICT_OK : VERDICT_SLOW;
 
 	f = say(d, v, "%s and %s", a->label, b->label);
 	evidence(d, f, "path", "%s: %s", path_name(p->path), path_words(p->path));
-	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?", b->name, *b->host ? b->host : "?");
+	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?",
+		 b->name, *b->host ? b->host : "?");
 	if (hidden) {
 		consequence(d, f, "a virtual machine's PCI topology may differ from the host's: the real distance cannot be seen");
 		remedy(d, f, "run 'peerdma doctor' on the host, or measure from here");

@@ -21,9 +21,11 @@ static void run(struct doctor *d)
 		return;
 	}
 	provider = module_loaded(d, "peerdma_nvidia");
-	if (!tree_word(d->tree, "/sys/module/peerdma/version", version, sizeof(version)) && strcmp(version, TOOL_VERSION)) {
+	if (!tree_word(d->tree, "/sys/module/peerdma/version", version, sizeof(version)) &&
+	    strcmp(version, TOOL_VERSION)) {
 		f = say(d, VERDICT_BROKEN, "peerdma.ko");
-		evidence(d, f, "/sys/module/peerdma/version", "%s, and this command is %s", version, TOOL_VERSION);
+		evidence(d, f, "/sys/module/peerdma/version", "%s, and this command is %s", version,
+			 TOOL_VERSION);
 		consequence(d, f, "the module is of another release than the programs");
 		remedy(d, f, "install both of one release; rmmod and modprobe peerdma");
 	} else if (!provider) {

@@ -114,7 +114,8 @@ static bool crc_of(const char *data, char out[16])
 		size_t length = strcspn(s, " \t\n"), n = strlen(REGISTER);
 		const char *name = s + length + strspn(s + length, " \t");
 
-		if (length > 2 && length < 16 && !strncmp(name, REGISTER, n) && strchr(" \t\n", name[n]) && !strncmp(s, "0x", 2)) {
+		if (length > 2 && length < 16 && !strncmp(name, REGISTER, n) &&
+		    strchr(" \t\n", name[n]) && !strncmp(s, "0x", 2)) {
 			tree_clean(out, 16, s, length);
 			return true;
 		}
@@ -125,16 +126,19 @@ static bool crc_of(const char *data, char out[16])
 /* The CRC with which the RDMA core that is installed exports the symbol, and where that stands. */
 static bool core_crc(struct doctor *d, char out[16], char path[160])
 {
-	static const char *const places[] = { "/usr/src/ofa_kernel/default", "/usr/src/ofa_kernel/x86_64", "/lib/modules" };
+	static const char *const places[] = { "/usr/src/ofa_kernel/default",
+					      "/usr/src/ofa_kernel/x86_64", "/lib/modules" };
 	const char *data, *release = d->machine->release;
 	size_t length;
 
 	for (unsigned int i = 0; i < 3; i++) {
 		if (i && (!*release || strchr(release, '/')))
 			return false;
-		snprintf(path, 160, i == 0 ? "%s%.0s/Module.symvers" : i == 1 ? "%s/%s/Module.symvers" : "%s/%s/build/Module.symvers",
-			 places[i], release);
-		if (!tree_lines(d->tree, path, keep_symbol, NULL, &data, &length) && crc_of(data, out))
+		snprintf(path, 160, i == 0 ? "%s%.0s/Module.symvers" : i ==
+			 1 ? "%s/%s/Module.symvers" : "%s/%s/build/Module.symvers", places[i],
+			 release);
+		if (!tree_lines(d->tree, path, keep_symbol, NULL, &data, &length) &&
+		    crc_of(data, out))
 			return true;
 	}
 	return false;
@@ -162,8 +166,10 @@ static void not_loaded(struct doctor *d)
 	const char *versions[] = { "modprobe", "--dump-modversions", NULL, NULL };
 	char file[256], depends[160], mine[16], theirs[16], why[160], path[160];
 	enum answer core = kernel_symbol(d, REGISTER), dmabuf = dmabuf_works(d, why);
-	enum verdict lacking = dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN;
-	const char *data, *also = dmabuf == ANSWER_YES ? "; programs that use dma-buf do without" : "";
+	enum verdict lacking = dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ?
+		VERDICT_UNKNOWN : VERDICT_BROKEN;
+	const char *data, *also = dmabuf == ANSWER_YES ? "; programs that use dma-buf do without" :
+		"";
 	struct finding *f = say(d, lacking, "nvidia-peermem");
 	size_t length;
 
@@ -182,7 +188,8 @@ static void not_loaded(struct doctor *d)
 		evidence(d, f, "modinfo nvidia-peermem", "not found");
 		consequence(d, f, "the module is not installed for this kernel%s", also);
 		if (lacking != VERDICT_OK)
-			remedy(d, f, "install NVIDIA's driver for Linux %s with its kernel modules", d->machine->release);
+			remedy(d, f, "install NVIDIA's driver for Linux %s with its kernel modules",
+			       d->machine->release);
 		return;
 	}
 	modinfo_field(data, "filename", file, sizeof(file));
@@ -195,7 +202,8 @@ static void not_loaded(struct doctor *d)
 		return;
 	}
 	versions[2] = file;
-	if (*file == '/' && !tree_command(d->tree, "modversions-nvidia-peermem", versions, &data, &length) && crc_of(data, mine) &&
+	if (*file == '/' && !tree_command(d->tree, "modversions-nvidia-peermem", versions, &data,
+					  &length) && crc_of(data, mine) &&
 	    core_crc(d, theirs, path) && strcmp(mine, theirs)) {
 		evidence(d, f, file, REGISTER " %s", mine);
 		evidence(d, f, path, REGISTER " %s", theirs);
@@ -206,7 +214,9 @@ static void not_loaded(struct doctor *d)
 			       "nvidia-peermem");
 		return;
 	}
-	consequence(d, f, "no service loads it: registrations of GPU memory fail with \"Bad address\"%s", also);
+	consequence(d, f,
+		    "no service loads it: registrations of GPU memory fail with \"Bad address\"%s",
+		    also);
 	if (lacking != VERDICT_OK)
 		remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
 }
@@ -222,10 +232,12 @@ static void core(struct doctor *d)
 		return;
 	f = say(d, VERDICT_OK, "the RDMA core");
 	if (takes == ANSWER_NO) {
-		evidence(d, f, "/proc/kallsyms", "no " REGISTER ": the kernel's own, which takes no peer-memory clients");
+		evidence(d, f, "/proc/kallsyms", "no " REGISTER
+			 ": the kernel's own, which takes no peer-memory clients");
 	} else if (module_loaded(d, PEER_CORE)) {
 		evidence_module(d, f, PEER_CORE);
-		consequence(d, f, "it adds peer memory to the kernel's own RDMA core, for development");
+		consequence(d, f,
+			    "it adds peer memory to the kernel's own RDMA core, for development");
 	} else if (!tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version))) {
 		evidence(d, f, "/sys/module/mlx5_core/version", "%s: MLNX_OFED or DOCA", version);
 	} else {
@@ -234,7 +246,8 @@ static void core(struct doctor *d)
 }
 
 /* Both claim one maker's memory. */
-static void two_clients(struct doctor *d, const char *one, const char *where, const char *other, const char *remove)
+static void two_clients(struct doctor *d, const char *one, const char *where, const char *other,
+			const char *remove)
 {
 	struct finding *f = say(d, VERDICT_BROKEN, "%s and %s", one, other);
 
@@ -258,9 +271,11 @@ static bool nvidia_modules(struct doctor *d)
 	}
 	if (module_loaded(d, OURS)) {
 		if (theirs)
-			two_clients(d, "nvidia_peermem", "/sys/module", OURS, "rmmod nvidia_peermem, or rmmod " OURS);
+			two_clients(d, "nvidia_peermem", "/sys/module", OURS,
+				    "rmmod nvidia_peermem, or rmmod " OURS);
 		if (old)
-			two_clients(d, "nv_peer_mem", "/sys/module", OURS, "service nv_peer_mem stop; rmmod nv_peer_mem");
+			two_clients(d, "nv_peer_mem", "/sys/module", OURS,
+				    "service nv_peer_mem stop; rmmod nv_peer_mem");
 		return true;
 	}
 	if (theirs != old)
@@ -283,7 +298,8 @@ static void amd(struct doctor *d)
 
 	if (module_loaded(d, OURS)) {
 		if (client)
-			two_clients(d, client, CLIENTS, OURS, "rmmod " OURS ", or use an amdgpu without a client of its own");
+			two_clients(d, client, CLIENTS, OURS, "rmmod " OURS
+				    ", or use an amdgpu without a client of its own");
 		return;
 	}
 	if (client) {
@@ -292,7 +308,8 @@ static void amd(struct doctor *d)
 		return;
 	}
 	dmabuf = dmabuf_works(d, why);
-	f = say(d, dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN, "AMD's client");
+	f = say(d, dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN :
+		VERDICT_BROKEN, "AMD's client");
 	evidence(d, f, CLIENTS, "no amdkfd");
 	if (*why)
 		evidence(d, f, "dma-buf", "%s", why);
@@ -324,7 +341,8 @@ static void ours(struct doctor *d)
 	}
 	if (!listed)
 		evidence(d, f, CLIENTS, "not listed; some cores list no client");
-	if (!tree_word(d->tree, "/sys/module/" OURS "/parameters/persistent", stays, sizeof(stays)) && *stays == 'Y') {
+	if (!tree_word(d->tree, "/sys/module/" OURS "/parameters/persistent", stays,
+		       sizeof(stays)) && *stays == 'Y') {
 		evidence(d, f, "/sys/module/" OURS "/parameters/persistent", "Y");
 		consequence(d, f, "for adapters that cannot be stopped, memory stays pinned after it is freed, until its registration ends");
 	}

@@ -17,7 +17,8 @@ static void run(struct doctor *d)
 {
 	const struct machine *m = d->machine;
 	bool power8 = m->arch == ARCH_POWER && strstr(m->cpu_vendor, "POWER8");
-	struct finding *f = say(d, m->arch == ARCH_X86 ? VERDICT_OK : power8 ? VERDICT_BROKEN : VERDICT_UNKNOWN, "the processor");
+	struct finding *f = say(d, m->arch == ARCH_X86 ? VERDICT_OK : power8 ? VERDICT_BROKEN :
+				VERDICT_UNKNOWN, "the processor");
 
 	switch (m->arch) {
 	case ARCH_X86:

@@ -24,7 +24,8 @@ static void run(struct doctor *d)
 	}
 	if (!count) {
 		f = say(d, VERDICT_BROKEN, "this machine");
-		evidence(d, f, "/sys/class/infiniband", module_loaded(d, "ib_core") ? "no device" : "not there: ib_core is not loaded");
+		evidence(d, f, "/sys/class/infiniband", module_loaded(d, "ib_core") ? "no device" :
+			 "not there: ib_core is not loaded");
 		consequence(d, f, "no network adapter offers RDMA here");
 		remedy(d, f, "load the adapter's RDMA driver (modprobe mlx5_ib, efa, irdma...); an Ethernet adapter without RDMA cannot do it");
 		return;
@@ -34,7 +35,8 @@ static void run(struct doctor *d)
 	if (!tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version)))
 		evidence(d, f, "/sys/module/mlx5_core/version", "%s: MLNX_OFED or DOCA", version);
 	else
-		evidence(d, f, "/sys/module/ib_core", "no version of its own: the kernel's own stack");
+		evidence(d, f, "/sys/module/ib_core",
+			 "no version of its own: the kernel's own stack");
 
 	if (!any_gpu_of(d, VENDOR_NVIDIA) && !any_gpu_of(d, VENDOR_AMD))
 		return;
@@ -52,7 +54,8 @@ static void run(struct doctor *d)
 	case ANSWER_UNKNOWN:
 		f = say(d, VERDICT_UNKNOWN, "GPU memory as dma-buf");
 		evidence_file(d, f, "/proc/sys/kernel/osrelease");
-		consequence(d, f, "not known whether adapters can take the GPU's memory as dma-buf");
+		consequence(d, f,
+			    "not known whether adapters can take the GPU's memory as dma-buf");
 		remedy(d, f, "see that /proc/kallsyms, the kernel's config and /proc/driver/nvidia/version can be read here");
 		break;
 	}

@@ -15,7 +15,8 @@ static bool applies(const struct doctor *d)
 
 static const char *verdict_text(enum peerdma_path_verdict verdict)
 {
-	static const char *const words[] = { "machine", "bus-address", "through-host-bridge", "not-supported" };
+	static const char *const words[] = { "machine", "bus-address", "through-host-bridge",
+					     "not-supported" };
 
 	return words[verdict];
 }
@@ -25,10 +26,11 @@ static void evidence_bridge(struct doctor *d, struct finding *f, int first)
 	const struct device *x = first < 0 ? NULL : &d->machine->devices[first];
 
 	if (x)
-		evidence(d, f, "host bridge", "%s: %04x:%04x, subsystem %04x:%04x", x->name, x->vendor, x->device, x->subvendor,
-			 x->subdevice);
+		evidence(d, f, "host bridge", "%s: %04x:%04x, subsystem %04x:%04x", x->name,
+			 x->vendor, x->device, x->subvendor, x->subdevice);
 	else
-		evidence(d, f, "host bridge", "neither a function 00.0 nor a root port comes first on the root bus");
+		evidence(d, f, "host bridge",
+			 "neither a function 00.0 nor a root port comes first on the root bus");
 }
 
 #define BRIDGES_MAX 32
@@ -52,12 +54,14 @@ static void evidence_acs(struct doctor *d, struct finding *f, const struct pair 
 		evidence(d, f, "ACS control", "%s: %#06x (redirects)", x->name, x->acs_control);
 	}
 	if (!redirecting)
-		evidence(d, f, "ACS control", "nothing on the path redirects (%u functions checked)", n);
+		evidence(d, f, "ACS control",
+			 "nothing on the path redirects (%u functions checked)", n);
 }
 
 /* What comes of it that the rules do not allow this path. */
 enum refusal {
-	REFUSED,		/* by peerdma.ko, or by the GPU's driver by Linux's rules, which are much the same */
+	/* By peerdma.ko, or by the GPU's driver by Linux's rules, which are much the same */
+	REFUSED,
 	UP_TO_NVIDIA,		/* its driver has rules of its own, by which peerdma.ko goes */
 	OVERRIDDEN,
 };
@@ -70,10 +74,12 @@ static enum refusal refusal_of(struct doctor *d, const struct device *gpu)
 
 	if (!tree_word(d->tree, OVERRIDE, word, sizeof(word)) && !strcmp(word, "any"))
 		return OVERRIDDEN;
-	return gpu->vendor == VENDOR_NVIDIA || (device_is_softgpu(gpu) && module_loaded(d, "nvidia")) ? UP_TO_NVIDIA : REFUSED;
+	return gpu->vendor == VENDOR_NVIDIA ||
+	       (device_is_softgpu(gpu) && module_loaded(d, "nvidia")) ? UP_TO_NVIDIA : REFUSED;
 }
 
-static void refused(struct doctor *d, struct finding *f, const struct peerdma_path_rule *rule, enum refusal how)
+static void refused(struct doctor *d, struct finding *f, const struct peerdma_path_rule *rule,
+		    enum refusal how)
 {
 	static const char *const what[] = {
 		"peerdma.ko refuses to map the GPU's memory for that device (EOPNOTSUPP)",
@@ -101,11 +107,13 @@ static void one(struct doctor *d, const struct pair *p)
 	machine_reach(m, provider, client, &r);
 	rule = peerdma_path_rule(r.reason);
 	refuses = rule->verdict == PEERDMA_PATH_NOT_SUPPORTED;
-	f = say(d, !r.known || (refuses && how != REFUSED) ? VERDICT_UNKNOWN : refuses ? VERDICT_BROKEN :
-		r.facts.redirected ? VERDICT_SLOW : r.unread >= 0 ? VERDICT_UNKNOWN : VERDICT_OK,
+	f = say(d, !r.known || (refuses && how != REFUSED) ? VERDICT_UNKNOWN : refuses ?
+		VERDICT_BROKEN : r.facts.redirected ? VERDICT_SLOW :
+		r.unread >= 0 ? VERDICT_UNKNOWN : VERDICT_OK,
 		"%s and %s", m->devices[p->a].label, m->devices[p->b].label);
 	if (r.known)
-		evidence(d, f, "peerdma.ko's rules", "%s (%s): %s", verdict_text(rule->verdict), rule->name, rule->text);
+		evidence(d, f, "peerdma.ko's rules", "%s (%s): %s", verdict_text(rule->verdict),
+			 rule->name, rule->text);
 	if (r.facts.common_port)
 		evidence_acs(d, f, p);
 	if (!r.known || rule->verdict != PEERDMA_PATH_BUS_ADDRESS) {
@@ -114,13 +122,17 @@ static void one(struct doctor *d, const struct pair *p)
 			evidence_bridge(d, f, r.client_bridge);
 	}
 	if (r.unread >= 0)
-		evidence(d, f, "config", "only the first bytes of %s can be read", m->devices[r.unread].name);
+		evidence(d, f, "config", "only the first bytes of %s can be read",
+			 m->devices[r.unread].name);
 	if (!*m->devices[provider].host || !*m->devices[client].host) {
 		consequence(d, f, "not known where the devices are on the PCI bus");
 	} else if (!r.known || (r.unread >= 0 && !refuses && !r.facts.redirected)) {
-		consequence(d, f, r.unread >= 0 ? "only root can read whether functions on the path redirect (ACS)" :
+		consequence(d, f,
+			    r.unread >= 0 ?
+			    "only root can read whether functions on the path redirect (ACS)" :
 			    "not known whether an IOMMU translates for the device");
-		remedy(d, f, r.unread >= 0 ? "run 'peerdma doctor' as root" : "see the finding about the IOMMU");
+		remedy(d, f, r.unread >= 0 ? "run 'peerdma doctor' as root" :
+		       "see the finding about the IOMMU");
 	} else if (refuses) {
 		refused(d, f, rule, how);
 	} else if (r.facts.redirected) {

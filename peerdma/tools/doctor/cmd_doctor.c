@@ -50,18 +50,22 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
-		{ .name = "bundle", .value = &w->bundle, .path = true }, { .value = &w->devices[0] }, { .value = &w->devices[1] },
+		{ .name = "bundle", .value = &w->bundle, .path = true },
+		{ .value = &w->devices[0] }, { .value = &w->devices[1] },
 	};
-	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own, sizeof(own) / sizeof(own[0]), usage);
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_COLOR, own,
+				   sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
 	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root)) {
-		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" : "doctor: --compare: give two bundles, A and B");
+		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
+		     "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);
 		return EXIT_FAILED;
 	}
-	if (w->compare && !(tool_path_given("doctor", "compare", w->devices[0]) && tool_path_given("doctor", "compare", w->devices[1])))
+	if (w->compare && !(tool_path_given("doctor", "compare", w->devices[0]) &&
+			    tool_path_given("doctor", "compare", w->devices[1])))
 		return EXIT_FAILED;
 	if (w->devices[0] && !w->devices[1]) {
 		warn("doctor: give two devices, or none");
@@ -110,7 +114,8 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 	for (int i = 0; i < 2 && w->devices[i]; i++) {
 		devices[i] = machine_find(m, w->devices[i]);
 		if (devices[i] < 0) {
-			warn("doctor: there is no device '%s'; 'peerdma topo' names them", w->devices[i]);
+			warn("doctor: there is no device '%s'; 'peerdma topo' names them",
+			     w->devices[i]);
 			return EXIT_FAILED;
 		}
 	}

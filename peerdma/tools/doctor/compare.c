@@ -11,7 +11,8 @@
 #include "base/tool.h"
 
 /* Where a value is found may have another number there; what counts is the value. */
-static int evidence_differs(const struct comparison *c, const struct finding *a, const struct finding *b)
+static int evidence_differs(const struct comparison *c, const struct finding *a,
+			    const struct finding *b)
 {
 	int ret = a->evidence_count != b->evidence_count;
 
@@ -32,7 +33,8 @@ static bool same_matter(const struct finding *a, const struct finding *b)
 }
 
 /* Of several on one matter, the one of the same number. */
-static const struct finding *counterpart(const struct doctor *of, const struct doctor *in, const struct finding *f)
+static const struct finding *counterpart(const struct doctor *of, const struct doctor *in,
+					 const struct finding *f)
 {
 	unsigned int before = 0;
 

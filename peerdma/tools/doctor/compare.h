@@ -15,8 +15,10 @@
 #include "doctor.h"
 
 enum difference_kind {		/* in this order */
-	DIFFERENCE_WORSE,	/* B's verdict is worse, or B alone has this finding and it is not ok */
-	DIFFERENCE_MISSING,	/* A alone has this finding: in B there is no such device, or nothing to check */
+	/* B's verdict is worse, or B alone has this finding and it is not ok */
+	DIFFERENCE_WORSE,
+	/* A alone has this finding: in B there is no such device, or nothing to check */
+	DIFFERENCE_MISSING,
 	DIFFERENCE_FACT,	/* the same verdict on other values */
 	DIFFERENCE_BETTER,	/* B's verdict is better, or B alone has it and it is ok */
 	DIFFERENCE_FILE,	/* of no finding */
@@ -45,7 +47,8 @@ void compare_free(struct comparison *c);
 /* ---- between the files ---- */
 
 int compare_files(struct comparison *c);
-struct difference *compare_add(struct comparison *c, enum difference_kind kind);	/* NULL: out of memory */
+/* NULL: out of memory */
+struct difference *compare_add(struct comparison *c, enum difference_kind kind);
 /* malloc()ed: text with labels in place of addresses. */
 char *compare_relabel(const struct machine *m, const char *text);
 

@@ -31,7 +31,8 @@ static bool is_nameless(const char *path)
 {
 	size_t prefix = strlen(PCI_DEVICES);
 
-	return !strncmp(path, PCI_DEVICES, prefix) && memchr(path + prefix, ':', strcspn(path + prefix, "/"));
+	return !strncmp(path, PCI_DEVICES, prefix) &&
+	       memchr(path + prefix, ':', strcspn(path + prefix, "/"));
 }
 
 static int collect(const struct tree_entry *e, void *arg)
@@ -100,7 +101,8 @@ static char *content(const struct machine *m, const struct tree_entry *e)
 	if (e->error)
 		return strdup(strerror(-e->error));
 	if (e->kind == TREE_NODE) {
-		if (asprintf(&out, "mode %o, %s", (unsigned int)e->node.mode & 07777, e->node.usable ? "usable" : "not usable") < 0)
+		if (asprintf(&out, "mode %o, %s", (unsigned int)e->node.mode & 07777,
+			     e->node.usable ? "usable" : "not usable") < 0)
 			return NULL;
 		return out;
 	}
@@ -176,7 +178,8 @@ static int both(struct comparison *c, const struct item *a, const struct item *b
 	const char *s, *t;
 	int ret = 0;
 
-	if (!x->error && !y->error && x->data && y->data && x->kind != TREE_LIST && (!is_text(x) || !is_text(y))) {
+	if (!x->error && !y->error && x->data && y->data && x->kind != TREE_LIST &&
+	    (!is_text(x) || !is_text(y))) {
 		if (x->length == y->length && !memcmp(x->data, y->data, x->length))
 			return 0;
 		return add(c, a->path, bytes(x), bytes(y));
@@ -221,7 +224,8 @@ static int alone(struct comparison *c, const struct item *item, int side)
 
 	if (of_device_missing(item->path, other->machine))
 		return 0;
-	if (!item->entry->error && item->entry->kind != TREE_LIST && item->entry->kind != TREE_NODE && !is_text(item->entry)) {
+	if (!item->entry->error && item->entry->kind != TREE_LIST &&
+	    item->entry->kind != TREE_NODE && !is_text(item->entry)) {
 		text = bytes(item->entry);
 	} else {
 		char *all = content(c->side[side]->machine, item->entry);
@@ -244,8 +248,10 @@ static int merge(struct comparison *c, const struct items *a, const struct items
 	int ret = 0;
 
 	while (!ret && (i < a->count || j < b->count)) {
-		int order = i == a->count ? 1 : j == b->count ? -1 : compare_items(&a->all[i], &b->all[j]);
-		const struct item *x = order <= 0 ? &a->all[i++] : NULL, *y = order >= 0 ? &b->all[j++] : NULL;
+		int order = i == a->count ? 1 : j == b->count ? -1 :
+			compare_items(&a->all[i], &b->all[j]);
+		const struct item *x = order <= 0 ? &a->all[i++] : NULL,
+			*y = order >= 0 ? &b->all[j++] : NULL;
 
 		if ((x && is_shown(c, x->entry->path)) || (y && is_shown(c, y->entry->path)))
 			continue;
@@ -256,13 +262,15 @@ static int merge(struct comparison *c, const struct items *a, const struct items
 
 int compare_files(struct comparison *c)
 {
-	struct items items[2] = { { .machine = c->side[0]->machine }, { .machine = c->side[1]->machine } };
+	struct items items[2] = { { .machine = c->side[0]->machine },
+				  { .machine = c->side[1]->machine } };
 	int ret = 0;
 
 	for (int side = 0; !ret && side < 2; side++) {
 		ret = tree_each(c->side[side]->tree, collect, &items[side]);
 		if (!ret && items[side].count)
-			qsort(items[side].all, items[side].count, sizeof(struct item), compare_items);
+			qsort(items[side].all, items[side].count, sizeof(struct item),
+			      compare_items);
 	}
 	if (!ret)
 		ret = merge(c, &items[0], &items[1]);

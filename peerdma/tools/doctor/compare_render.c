@@ -55,14 +55,15 @@ void compare_text(const struct comparison *c, const struct tool *tool, bool all)
 {
 	size_t files = 0;
 
-	printf("A: %s: %s\nB: %s: %s\n", c->name[0], verdict_word(doctor_worst(c->side[0])), c->name[1],
-	       verdict_word(doctor_worst(c->side[1])));
+	printf("A: %s: %s\nB: %s: %s\n", c->name[0], verdict_word(doctor_worst(c->side[0])),
+	       c->name[1], verdict_word(doctor_worst(c->side[1])));
 	if (!c->count)
 		puts("No difference in what was read.");
 	else
 		printf("Checks in B: %zu worse, %zu missing, %zu better, %zu alike on other facts. Other files that differ: %zu.\n",
-		       c->kinds[DIFFERENCE_WORSE], c->kinds[DIFFERENCE_MISSING], c->kinds[DIFFERENCE_BETTER],
-		       c->kinds[DIFFERENCE_FACT], c->kinds[DIFFERENCE_FILE]);
+		       c->kinds[DIFFERENCE_WORSE], c->kinds[DIFFERENCE_MISSING],
+		       c->kinds[DIFFERENCE_BETTER], c->kinds[DIFFERENCE_FACT],
+		       c->kinds[DIFFERENCE_FILE]);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct difference *d = &c->all[i];
 
@@ -108,7 +109,8 @@ int compare_json(const struct comparison *c)
 		item = json_object_in(o, i ? "b" : "a");
 		json_text(item, "bundle", clean);
 		json_text(item, "verdict", verdict_word(doctor_worst(c->side[i])));
-		json_text(item, "kernel", *c->side[i]->machine->release ? c->side[i]->machine->release : NULL);
+		json_text(item, "kernel",
+			  *c->side[i]->machine->release ? c->side[i]->machine->release : NULL);
 		free(clean);
 	}
 	list = json_array_in(o, "differences");

@@ -43,7 +43,8 @@ static const char *label_at(const struct machine *m, const char *text)
 	for (unsigned int i = 0; i < m->shown_count; i++) {
 		const struct device *d = &m->devices[m->shown[i]];
 
-		if (strlen(d->name) == ADDRESS_LENGTH && !strncasecmp(text, d->name, ADDRESS_LENGTH))
+		if (strlen(d->name) == ADDRESS_LENGTH &&
+		    !strncasecmp(text, d->name, ADDRESS_LENGTH))
 			return d->label;
 	}
 	return NULL;

@@ -43,7 +43,8 @@ static int find_pairs(struct doctor *d, int a, int b)
 			for (unsigned int j = 0; j < m->shown_count; j++) {
 				struct pair p = make_pair(m, m->shown[i], m->shown[j]);
 
-				if (m->devices[p.b].kind == kind && (best.path == PATH_SELF || p.path < best.path))
+				if (m->devices[p.b].kind == kind &&
+				    (best.path == PATH_SELF || p.path < best.path))
 					best = p;
 			}
 			if (best.path != PATH_SELF)

@@ -96,17 +96,21 @@ const char *verdict_word(enum verdict v);
 
 /* Never NULL.  Out of memory is remembered and ends doctor_run(). */
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...) PRINTF(3);
-void evidence(struct doctor *d, struct finding *f, const char *source, const char *value, ...) PRINTF(4);
+void evidence(struct doctor *d, struct finding *f, const char *source, const char *value,
+	      ...) PRINTF(4);
 void consequence(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
 void remedy(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
 
 /* Evidence that a file says what it says, or why it cannot be read. */
 void evidence_file(struct doctor *d, struct finding *f, const char *path);
 /* The same of a device's file in sysfs. */
-void evidence_device(struct doctor *d, struct finding *f, const struct device *device, const char *file);
+void evidence_device(struct doctor *d, struct finding *f, const struct device *device,
+		     const char *file);
 
-const struct device *pair_gpu(const struct doctor *d, const struct pair *p);	/* NULL: neither is one */
-bool device_concerned(const struct doctor *d, unsigned int i);	/* has a label, and is of the pair if there is one */
+/* NULL: neither is one */
+const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
+/* Has a label, and is of the pair if there is one */
+bool device_concerned(const struct doctor *d, unsigned int i);
 bool any_gpu_of(const struct doctor *d, unsigned int vendor);
 bool any_of_kind(const struct doctor *d, enum device_kind kind);
 #define VENDOR_NVIDIA	0x10deU
@@ -131,7 +135,8 @@ enum answer driver_imports_dmabuf(struct doctor *d, const char *driver);
 const char *answer_word(enum answer a);		/* "yes" */
 /* 'y', 'm', 'n', or '?': the kernel's configuration is nowhere.  file: where it stands. */
 char kernel_config(struct doctor *d, const char *name, char file[128]);
-void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file);
+void evidence_config(struct doctor *d, struct finding *f, const char *name, char has,
+		     const char *file);
 /* The running kernel is at least this one. */
 enum answer kernel_at_least(const struct doctor *d, unsigned int major, unsigned int minor);
 /* A kernel that has what CONFIG_DMABUF_MOVE_NOTIFY chose before there was no such option any more. */
@@ -139,10 +144,10 @@ bool always_moves(const struct doctor *d);
 
 /* ---- moved.c: for probes ---------------------------------------------------- */
 
-void moved(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, enum moved_result result,
-	   const char *why);
-void moved_compared(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, unsigned int wrong,
-		    unsigned int first);
+void moved(struct doctor *d, const char *between, const char *way, const char *operation,
+	   unsigned int bytes, enum moved_result result, const char *why);
+void moved_compared(struct doctor *d, const char *between, const char *way, const char *operation,
+		    unsigned int bytes, unsigned int wrong, unsigned int first);
 void moved_free(struct doctor *d);
 void moved_text(const struct doctor *d);
 struct json_object;

@@ -36,7 +36,8 @@ static void format(struct doctor *d, char **out, const char *text, va_list args)
 
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
 {
-	static struct finding nowhere;	/* findings go here when there is no memory; it is never read */
+	/* Findings go here when there is no memory; it is never read */
+	static struct finding nowhere;
 	struct finding *f;
 	va_list args;
 
@@ -104,7 +105,8 @@ void evidence_file(struct doctor *d, struct finding *f, const char *path)
 	evidence(d, f, path, "%s", ret ? strerror(-ret) : *word ? word : "(empty)");
 }
 
-void evidence_device(struct doctor *d, struct finding *f, const struct device *device, const char *file)
+void evidence_device(struct doctor *d, struct finding *f, const struct device *device,
+		     const char *file)
 {
 	char path[128];
 

@@ -61,7 +61,8 @@ static void one(const struct nvml *n, unsigned int index, FILE *to)
 	if (!pci_name(pci.bus_id, name))
 		return;
 	if (n->mig && !n->mig(device, &now, &next))
-		fprintf(to, "%s\t%s\t%u\n%s\t%s\t%u\n", name, GPU_MIG, now, name, GPU_MIG_NEXT, next);
+		fprintf(to, "%s\t%s\t%u\n%s\t%s\t%u\n", name, GPU_MIG, now, name, GPU_MIG_NEXT,
+			next);
 	if (n->virtualization && !n->virtualization(device, &mode))
 		fprintf(to, "%s\t%s\t%u\n", name, GPU_VIRTUALIZATION, mode);
 }
@@ -77,7 +78,8 @@ int gpu_modes_read(char **data, size_t *length)
 	if (!n.library)
 		return -ENOENT;
 	if (!take(&n, "nvmlInit_v2", &n.init) || !take(&n, "nvmlShutdown", &n.shutdown) ||
-	    !take(&n, "nvmlDeviceGetCount_v2", &n.count) || !take(&n, "nvmlDeviceGetHandleByIndex_v2", &n.by_index) ||
+	    !take(&n, "nvmlDeviceGetCount_v2", &n.count) ||
+	    !take(&n, "nvmlDeviceGetHandleByIndex_v2", &n.by_index) ||
 	    !take(&n, "nvmlDeviceGetPciInfo_v3", &n.pci) || n.init()) {
 		dlclose(n.library);
 		return -ENOENT;
@@ -106,8 +108,9 @@ bool gpu_mode(const char *data, const char *gpu, const char *what, unsigned int 
 		struct field fields[3];
 		uint64_t n;
 
-		if (tsv_split(line, line + length, fields, 3) == 3 && field_is(&fields[0], gpu) && field_is(&fields[1], what) &&
-		    text_u64(fields[2].s, fields[2].length, &n) && n <= 1000) {
+		if (tsv_split(line, line + length, fields, 3) == 3 && field_is(&fields[0], gpu) &&
+		    field_is(&fields[1], what) && text_u64(fields[2].s, fields[2].length, &n) &&
+		    n <= 1000) {
 			*out = (unsigned int)n;
 			return true;
 		}

@@ -14,7 +14,8 @@
 #define GPU_MIG			"mig"		/* 1: on */
 #define GPU_MIG_NEXT		"mig_pending"	/* after the next reset */
 #define GPU_VIRTUALIZATION	"virtualization"
-enum { GPU_BARE = 0, GPU_PASSED_THROUGH = 1, GPU_VGPU_GUEST = 2, GPU_VGPU_HOST = 3, GPU_VSGA_HOST = 4 };
+enum { GPU_BARE = 0, GPU_PASSED_THROUGH = 1, GPU_VGPU_GUEST = 2, GPU_VGPU_HOST = 3,
+       GPU_VSGA_HOST = 4 };
 #define GPU_CONFIDENTIAL	"confidential"	/* of "all"; 1: on */
 
 /* 0, *data is malloc()ed; -ENOENT: no NVML, or it does not work; -ENOMEM. */

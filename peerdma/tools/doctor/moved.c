@@ -12,7 +12,8 @@
 #include "base/tool.h"
 
 static const char *const words[] = {
-	[MOVED_EQUAL] = "equal", [MOVED_DIFFERS] = "differs", [MOVED_FAILED] = "failed", [MOVED_NOT_COMPARED] = "not compared",
+	[MOVED_EQUAL] = "equal", [MOVED_DIFFERS] = "differs", [MOVED_FAILED] = "failed",
+	[MOVED_NOT_COMPARED] = "not compared",
 	[MOVED_NOT_TAKEN] = "not registered",
 };
 
@@ -25,8 +26,8 @@ static char *copy(struct doctor *d, const char *text)
 	return clean;
 }
 
-void moved(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, enum moved_result result,
-	   const char *why)
+void moved(struct doctor *d, const char *between, const char *way, const char *operation,
+	   unsigned int bytes, enum moved_result result, const char *why)
 {
 	struct moved *bigger = realloc(d->moved, (d->moved_count + 1) * sizeof(d->moved[0]));
 
@@ -36,13 +37,14 @@ void moved(struct doctor *d, const char *between, const char *way, const char *o
 	}
 	d->moved = bigger;
 	d->moved[d->moved_count++] = (struct moved){
-		.between = copy(d, between), .way = copy(d, way), .operation = copy(d, operation), .bytes = bytes, .result = result,
+		.between = copy(d, between), .way = copy(d, way), .operation = copy(d, operation),
+		.bytes = bytes, .result = result,
 		.why = why && *why ? copy(d, why) : NULL,
 	};
 }
 
-void moved_compared(struct doctor *d, const char *between, const char *way, const char *operation, unsigned int bytes, unsigned int wrong,
-		    unsigned int first)
+void moved_compared(struct doctor *d, const char *between, const char *way, const char *operation,
+		    unsigned int bytes, unsigned int wrong, unsigned int first)
 {
 	char why[80] = "";
 
@@ -76,8 +78,10 @@ void moved_text(const struct doctor *d)
 
 		if (m->bytes)
 			snprintf(bytes, sizeof(bytes), "%u", m->bytes);
-		snprintf(result, sizeof(result), "%s%s%.200s", words[m->result], m->why ? ": " : "", m->why ? m->why : "");
-		table_add(table, (const char *const[]){ m->between, m->way, m->operation, bytes, result });
+		snprintf(result, sizeof(result), "%s%s%.200s", words[m->result], m->why ? ": " : "",
+			 m->why ? m->why : "");
+		table_add(table, (const char *const[]){ m->between, m->way, m->operation, bytes,
+							result });
 	}
 	puts("\nMoved and compared:");
 	table_print(table, "  ");

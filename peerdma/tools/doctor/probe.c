@@ -39,15 +39,16 @@ static int open_card(struct probe *p, const struct device *card)
 				snprintf(p->why, sizeof(p->why), "%s: %s", node, strerror(errno));
 			continue;
 		}
-		if (!ioctl(fd, FPGA_INFO, &info) && info.pci_domain == domain && info.pci_bus == bus &&
-		    info.pci_devfn == (slot << 3 | function))
+		if (!ioctl(fd, FPGA_INFO, &info) && info.pci_domain == domain &&
+		    info.pci_bus == bus && info.pci_devfn == (slot << 3 | function))
 			return fd;
 		close(fd);
 	}
 	return -1;
 }
 
-static void judge(struct doctor *d, const struct probe *p, const struct pair *pair, const char *what, int error, bool compared)
+static void judge(struct doctor *d, const struct probe *p, const struct pair *pair,
+		  const char *what, int error, bool compared)
 {
 	const struct machine *m = d->machine;
 	const char *a = m->devices[pair->a].label, *b = m->devices[pair->b].label;
@@ -64,7 +65,8 @@ static void judge(struct doctor *d, const struct probe *p, const struct pair *pa
 		moved(d, between, CARD_WAY, what, PROBE_LENGTH, MOVED_NOT_COMPARED, p->why);
 	else
 		moved_compared(d, between, CARD_WAY, what, PROBE_LENGTH, wrong, first);
-	f = say(d, error || wrong ? VERDICT_BROKEN : compared ? VERDICT_OK : VERDICT_UNKNOWN, "%s and %s, %s", a, b, what);
+	f = say(d, error || wrong ? VERDICT_BROKEN : compared ? VERDICT_OK : VERDICT_UNKNOWN,
+		"%s and %s, %s", a, b, what);
 	evidence(d, f, "/dev/fpgaN", "the copy reports %s", error ? strerror(error) : "success");
 	if (!compared) {
 		evidence(d, f, "cuMemcpy", "%s", p->why);
@@ -72,7 +74,8 @@ static void judge(struct doctor *d, const struct probe *p, const struct pair *pa
 		return;
 	}
 	if (wrong)
-		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong, PROBE_LENGTH, first);
+		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong,
+			 PROBE_LENGTH, first);
 	else
 		evidence(d, f, "data", "all %u bytes arrived as sent", PROBE_LENGTH);
 	if (wrong && !error) {
@@ -86,7 +89,8 @@ static void judge(struct doctor *d, const struct probe *p, const struct pair *pa
 
 static int carry(const struct probe *p, uint64_t to, uint64_t from)
 {
-	struct fpga_copy copy = { .size = sizeof(copy), .dst = to, .src = from, .length = PROBE_LENGTH };
+	struct fpga_copy copy = { .size = sizeof(copy), .dst = to, .src = from,
+				  .length = PROBE_LENGTH };
 
 	return ioctl(p->card, FPGA_COPY, &copy) ? errno : 0;
 }
@@ -101,7 +105,8 @@ static void both_ways(struct doctor *d, struct probe *p, const struct pair *pair
 	ready = probe_did(p, p->cuda.to_gpu(p->memory, p->got, PROBE_LENGTH), "cuMemcpyHtoD");
 	probe_fill(p->sent, 2);
 	error = ready ? carry(p, p->memory, (uintptr_t)p->sent) : 0;
-	compared = ready && probe_did(p, p->cuda.to_host(p->got, p->memory, PROBE_LENGTH), "cuMemcpyDtoH");
+	compared = ready && probe_did(p, p->cuda.to_host(p->got, p->memory, PROBE_LENGTH),
+				      "cuMemcpyDtoH");
 	judge(d, p, pair, "written to the GPU", error, compared);
 
 	probe_fill(p->sent, 3);
@@ -111,7 +116,8 @@ static void both_ways(struct doctor *d, struct probe *p, const struct pair *pair
 	judge(d, p, pair, "read from the GPU", error, compared);
 }
 
-static void one(struct doctor *d, const struct pair *pair, const struct device *gpu, const struct device *card)
+static void one(struct doctor *d, const struct pair *pair, const struct device *gpu,
+		const struct device *card)
 {
 	struct finding *f;
 	struct probe p;
@@ -128,7 +134,8 @@ static void one(struct doctor *d, const struct pair *pair, const struct device *
 		f = say(d, VERDICT_UNKNOWN, "%s and %s", gpu->label, card->label);
 		evidence(d, f, "probe", "%s", p.why);
 		consequence(d, f, "no data was moved");
-		remedy(d, f, "modprobe -a peerdma_fpga peerdma_nvidia, and see that CUDA works here");
+		remedy(d, f,
+		       "modprobe -a peerdma_fpga peerdma_nvidia, and see that CUDA works here");
 	}
 	if (p.card >= 0)
 		close(p.card);
@@ -148,7 +155,8 @@ static void run(struct doctor *d)
 	struct finding *f;
 
 	for (unsigned int i = 0; i < d->pair_count; i++) {
-		const struct device *a = &m->devices[d->pairs[i].a], *b = &m->devices[d->pairs[i].b];
+		const struct device *a = &m->devices[d->pairs[i].a],
+			*b = &m->devices[d->pairs[i].b];
 		const struct device *gpu = pair_gpu(d, &d->pairs[i]), *other = gpu == a ? b : a;
 
 		if (!gpu || other->kind < DEVICE_NIC)

@@ -36,7 +36,9 @@ struct cuda {
 	cuda_result (*to_gpu)(cuda_pointer to, const void *from, size_t size);
 	cuda_result (*to_host)(void *to, cuda_pointer from, size_t size);
 	cuda_result (*set_attribute)(const void *value, int attribute, cuda_pointer p);
-	cuda_result (*get_handle)(void *handle, cuda_pointer p, size_t size, int type, unsigned long long flags);	/* may be NULL */
+	/* May be NULL */
+	cuda_result (*get_handle)(void *handle, cuda_pointer p, size_t size, int type,
+				  unsigned long long flags);
 };
 
 struct probe {
@@ -63,7 +65,8 @@ bool probe_view(const struct probe *p, struct peerdma **ctx, void **view);
 
 /* probe_nic.c: all ways between the GPU and an RDMA device that is open, as findings. */
 struct rdma;
-void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject, bool software);
+void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject,
+		   bool software);
 
 /* A pattern that no other memory has by chance, and no two positions have alike. */
 void probe_fill(unsigned char *to, unsigned int salt);

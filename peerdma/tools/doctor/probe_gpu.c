@@ -40,11 +40,14 @@ bool probe_open_gpu(struct probe *p, const struct device *gpu)
 		snprintf(p->why, sizeof(p->why), "libcuda.so.1 cannot be loaded");
 		return false;
 	}
-	if (!take(p, "cuInit", &c->init) || !take(p, "cuDeviceGetByPCIBusId", &c->by_pci) || !take(p, "cuDeviceGet", &c->by_number) ||
-	    !take(p, "cuDevicePrimaryCtxRetain", &c->retain) || !take(p, "cuDevicePrimaryCtxRelease_v2", &c->release) ||
+	if (!take(p, "cuInit", &c->init) || !take(p, "cuDeviceGetByPCIBusId", &c->by_pci) ||
+	    !take(p, "cuDeviceGet", &c->by_number) ||
+	    !take(p, "cuDevicePrimaryCtxRetain", &c->retain) ||
+	    !take(p, "cuDevicePrimaryCtxRelease_v2", &c->release) ||
 	    !take(p, "cuCtxSetCurrent", &c->set_current) || !take(p, "cuMemAlloc_v2", &c->alloc) ||
 	    !take(p, "cuMemFree_v2", &c->free) || !take(p, "cuMemcpyHtoD_v2", &c->to_gpu) ||
-	    !take(p, "cuMemcpyDtoH_v2", &c->to_host) || !take(p, "cuPointerSetAttribute", &c->set_attribute))
+	    !take(p, "cuMemcpyDtoH_v2", &c->to_host) || !take(p, "cuPointerSetAttribute",
+							      &c->set_attribute))
 		return false;
 	optional = dlsym(c->library, "cuMemGetHandleForAddressRange");
 	memcpy(&c->get_handle, &optional, sizeof(optional));
@@ -55,8 +58,10 @@ bool probe_open_gpu(struct probe *p, const struct device *gpu)
 		return false;
 	if (!probe_did(p, c->retain(&context, p->device), "cuDevicePrimaryCtxRetain"))
 		return false;
-	if (probe_did(p, c->set_current(context), "cuCtxSetCurrent") && probe_did(p, c->alloc(&p->memory, PROBE_MEMORY), "cuMemAlloc")) {
-		if (probe_did(p, c->set_attribute(&on, SYNC_MEMOPS, p->memory), "cuPointerSetAttribute"))
+	if (probe_did(p, c->set_current(context), "cuCtxSetCurrent") &&
+	    probe_did(p, c->alloc(&p->memory, PROBE_MEMORY), "cuMemAlloc")) {
+		if (probe_did(p, c->set_attribute(&on, SYNC_MEMOPS, p->memory),
+			      "cuPointerSetAttribute"))
 			return true;
 		c->free(p->memory);
 	}

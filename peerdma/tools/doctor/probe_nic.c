@@ -35,7 +35,8 @@ struct way {
 	const char *name;
 	bool direct;		/* it leads to the memory by an address of the bus */
 	const char *remedy;	/* where the device does not take it */
-	struct verbs_mr *(*enroll)(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY]);
+	struct verbs_mr *(*enroll)(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
+				   char why[WHY]);
 };
 
 static struct verbs_mr *enrolled(const struct trial *t, struct verbs_mr *mr, char why[WHY])
@@ -45,7 +46,8 @@ static struct verbs_mr *enrolled(const struct trial *t, struct verbs_mr *mr, cha
 	return mr;
 }
 
-static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
+				  char why[WHY])
 {
 	struct probe *p = t->p;
 	struct verbs_mr *mr;
@@ -56,7 +58,8 @@ static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct 
 		snprintf(why, WHY, "libcuda.so.1 has no cuMemGetHandleForAddressRange");
 		return NULL;
 	}
-	if (!probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange")) {
+	if (!probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0),
+		       "cuMemGetHandleForAddressRange")) {
 		snprintf(why, WHY, "%s", p->why);
 		return NULL;
 	}
@@ -66,14 +69,16 @@ static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct 
 	return enrolled(t, mr, why);
 }
 
-static struct verbs_mr *by_peer(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+static struct verbs_mr *by_peer(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
+				char why[WHY])
 {
 	(void)ctx;
 	gpu->addr = t->p->memory;
 	return enrolled(t, rdma_register(t->r, (void *)(uintptr_t)t->p->memory, PROBE_MEMORY), why);
 }
 
-static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu, char why[WHY])
+static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
+				char why[WHY])
 {
 	void *view = NULL;
 
@@ -86,7 +91,8 @@ static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rd
 }
 
 static const struct way ways[] = {
-	{ "dma-buf", true, "use peer memory, or an adapter whose driver and provider import dma-bufs", by_dmabuf },
+	{ "dma-buf", true,
+	  "use peer memory, or an adapter whose driver and provider import dma-bufs", by_dmabuf },
 	{ "peer memory", true, "use dma-bufs, or load an RDMA core with peer memory and a client for this GPU (peerdma_peermem)", by_peer },
 	{ "the CPU's view", false, NULL, by_view },
 };
@@ -102,7 +108,8 @@ struct result {
 	unsigned int wrong, first;
 };
 
-static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_read, unsigned int salt, struct result *out)
+static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_read,
+		  unsigned int salt, struct result *out)
 {
 	struct probe *p = t->p;
 	struct rdma_place host = { t->host, (uintptr_t)(to_gpu ? p->sent : p->got) };
@@ -112,15 +119,18 @@ static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_r
 	/* Over memory that is known to hold something else. */
 	probe_fill(p->got, salt + 1);
 	probe_fill(p->sent, salt);
-	ready = probe_did(p, p->cuda.to_gpu(p->memory, to_gpu ? p->got : p->sent, PROBE_LENGTH), "cuMemcpyHtoD");
-	if (ready && !rdma_carry(t->r, to_gpu ? gpu : host, to_gpu ? host : gpu, PROBE_LENGTH, by_read)) {
+	ready = probe_did(p, p->cuda.to_gpu(p->memory, to_gpu ? p->got : p->sent, PROBE_LENGTH),
+			  "cuMemcpyHtoD");
+	if (ready && !rdma_carry(t->r, to_gpu ? gpu : host, to_gpu ? host : gpu, PROBE_LENGTH,
+				 by_read)) {
 		snprintf(out->text, sizeof(out->text), "%s", t->r->why);
 		out->failed = out->text;
 		return;
 	}
 	if (ready && to_gpu) {
 		memset(p->got, 0, PROBE_LENGTH);
-		ready = probe_did(p, p->cuda.to_host(p->got, p->memory, PROBE_LENGTH), "cuMemcpyDtoH");
+		ready = probe_did(p, p->cuda.to_host(p->got, p->memory, PROBE_LENGTH),
+				  "cuMemcpyDtoH");
 	}
 	out->compared = ready;
 	if (ready)
@@ -132,8 +142,9 @@ static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_r
 static void judge(struct trial *t, const struct way *way, const char *what, const struct result *r)
 {
 	struct doctor *d = t->d;
-	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN : r->compared ? VERDICT_OK : VERDICT_UNKNOWN, "%s, %s, by %s",
-				t->subject, what, way->name);
+	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN : r->compared ?
+				VERDICT_OK : VERDICT_UNKNOWN, "%s, %s, by %s", t->subject, what,
+				way->name);
 
 	if (!r->failed && !r->compared) {
 		moved(d, t->subject, way->name, what, PROBE_LENGTH, MOVED_NOT_COMPARED, r->text);
@@ -159,9 +170,11 @@ static void judge(struct trial *t, const struct way *way, const char *what, cons
 			consequence(d, f, "the adapter can register memory that the processor has mapped");
 		return;
 	}
-	evidence(d, f, "data", "%u of %u bytes differ, the first at %u", r->wrong, PROBE_LENGTH, r->first);
+	evidence(d, f, "data", "%u of %u bytes differ, the first at %u", r->wrong, PROBE_LENGTH,
+		 r->first);
 	consequence(d, f, "data is lost on the way, although success is reported");
-	remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
+	remedy(d, f,
+	       "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
 }
 
 /* Both ways, each in both manners: the device writes to what it sees as remote, and reads from it. */
@@ -171,7 +184,8 @@ static void all_ways_of(struct trial *t, const struct way *way, struct rdma_plac
 		const char *what;
 		bool to_gpu, by_read;
 	} turns[] = {
-		{ "RDMA write to the GPU", true, false }, { "RDMA write from the GPU", false, false },
+		{ "RDMA write to the GPU", true, false }, { "RDMA write from the GPU", false,
+							    false },
 		{ "RDMA read into the GPU", true, true }, { "RDMA read from the GPU", false, true },
 	};
 	struct result r;
@@ -189,7 +203,8 @@ static void past_provider(struct trial *t)
 {
 	struct finding *f = say(t->d, VERDICT_OK, "%s, ibv_reg_dmabuf_mr()", t->subject);
 
-	evidence(t->d, f, "ibv_reg_dmabuf_mr", "Operation not supported, by the device's libibverbs provider");
+	evidence(t->d, f, "ibv_reg_dmabuf_mr",
+		 "Operation not supported, by the device's libibverbs provider");
 	evidence(t->d, f, "ibv_cmd_reg_dmabuf_mr", "registered, by the kernel's driver");
 	consequence(t->d, f, "programs cannot register dma-bufs with this provider, although the kernel's driver can");
 	remedy(t->d, f, "start programs with LD_PRELOAD=libpeerdma-verbs.so.0, or install a provider that registers dma-bufs");
@@ -201,14 +216,16 @@ static void lacks(struct trial *t, const struct way *way, const char *why)
 	struct finding *f = say(t->d, VERDICT_OK, "%s, by %s", t->subject, way->name);
 
 	evidence(t->d, f, way->name, "%s", why);
-	consequence(t->d, f, "the device cannot register GPU memory by %s, but can by another path", way->name);
+	consequence(t->d, f, "the device cannot register GPU memory by %s, but can by another path",
+		    way->name);
 	remedy(t->d, f, "%s", way->remedy);
 }
 
 static void not_taken(struct trial *t, char why[WAYS][WHY])
 {
 	struct doctor *d = t->d;
-	struct finding *f = say(d, t->software ? VERDICT_UNKNOWN : VERDICT_BROKEN, "%s", t->subject);
+	struct finding *f = say(d, t->software ? VERDICT_UNKNOWN : VERDICT_BROKEN, "%s",
+				t->subject);
 
 	evidence(d, f, "memory of the host", "arrived by RDMA write and read, compared");
 	for (size_t i = 0; i < WAYS; i++)
@@ -222,7 +239,8 @@ static void not_taken(struct trial *t, char why[WAYS][WHY])
 	remedy(d, f, "see the findings about the RDMA stack and peer memory: one of dma-buf and nvidia-peermem is needed");
 }
 
-void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject, bool software)
+void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject,
+		   bool software)
 {
 	struct trial t = { .d = d, .p = p, .r = r, .software = software };
 	char why[WAYS][WHY] = { 0 };
@@ -266,7 +284,8 @@ void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char
 	rdma_unregister(r, t.host);
 }
 
-static void one(struct doctor *d, const struct device *gpu, const char *subject, const char *device, bool software)
+static void one(struct doctor *d, const struct device *gpu, const char *subject, const char *device,
+		bool software)
 {
 	struct finding *f;
 	struct probe p;
@@ -335,7 +354,8 @@ static unsigned int of_adapter(struct doctor *d, const struct device *gpu, const
 		for (; *names; names = tree_next(names), count++) {
 			bool software = is_software(d, names);
 
-			snprintf(subject, sizeof(subject), "%s and %s (%.64s%s)", gpu->label, nic->label, names, software ? ", software" : "");
+			snprintf(subject, sizeof(subject), "%s and %s (%.64s%s)", gpu->label,
+				 nic->label, names, software ? ", software" : "");
 			one(d, gpu, subject, names, software);
 		}
 	}
@@ -344,7 +364,8 @@ static unsigned int of_adapter(struct doctor *d, const struct device *gpu, const
 	for (; *names; names = tree_next(names)) {
 		if (!has_no_function(d, names) || !is_over(d, names, netdev, nic))
 			continue;
-		snprintf(subject, sizeof(subject), "%s and %s (%.64s, software)", gpu->label, nic->label, names);
+		snprintf(subject, sizeof(subject), "%s and %s (%.64s, software)", gpu->label,
+			 nic->label, names);
 		one(d, gpu, subject, names, true);
 		count++;
 	}
@@ -374,7 +395,8 @@ static void of_nobody(struct doctor *d, const struct device *gpu, const char *la
 	for (; *names; names = tree_next(names)) {
 		if (!has_no_function(d, names) || over_any_adapter(d, names, netdev))
 			continue;
-		snprintf(subject, sizeof(subject), "%s and %.64s (software, on %.16s)", label, names, *netdev ? netdev : "nothing");
+		snprintf(subject, sizeof(subject), "%s and %.64s (software, on %.16s)", label,
+			 names, *netdev ? netdev : "nothing");
 		one(d, gpu, subject, names, true);
 	}
 }
@@ -397,7 +419,8 @@ static void run(struct doctor *d)
 	const struct machine *m = d->machine;
 
 	for (unsigned int i = 0; i < d->pair_count; i++) {
-		const struct device *a = &m->devices[d->pairs[i].a], *b = &m->devices[d->pairs[i].b];
+		const struct device *a = &m->devices[d->pairs[i].a],
+			*b = &m->devices[d->pairs[i].b];
 		const struct device *gpu = pair_gpu(d, &d->pairs[i]), *nic = gpu == a ? b : a;
 		struct finding *f;
 

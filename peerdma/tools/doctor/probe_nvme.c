@@ -57,7 +57,8 @@ static bool open_drive(struct doctor *d, const struct device *nvme, struct drive
 	ssize_t n;
 
 	if (!find_node(d, nvme, drive->node)) {
-		snprintf(drive->why, sizeof(drive->why), "no block device of it: is its driver nvme?");
+		snprintf(drive->why, sizeof(drive->why),
+			 "no block device of it: is its driver nvme?");
 		drive->remedy = "modprobe nvme, and see dmesg";
 		return false;
 	}
@@ -75,13 +76,15 @@ static bool open_drive(struct doctor *d, const struct device *nvme, struct drive
 	n = pread(drive->fd, drive->block, BLOCK, 0);
 	if (n == BLOCK)
 		return true;
-	snprintf(drive->why, sizeof(drive->why), "%s, into memory of the host: %s", drive->node, n < 0 ? strerror(errno) : "too short");
+	snprintf(drive->why, sizeof(drive->why), "%s, into memory of the host: %s", drive->node,
+		 n < 0 ? strerror(errno) : "too short");
 	drive->remedy = "see dmesg for the drive's errors";
 	return false;
 }
 
 /* Reads into `to`, which is the GPU's memory, and looks with CUDA for what came.  The finding where data was moved, or NULL: why. */
-static struct finding *attempt(struct doctor *d, struct probe *p, const struct drive *drive, void *to, const char *subject, char why[96])
+static struct finding *attempt(struct doctor *d, struct probe *p, const struct drive *drive,
+			       void *to, const char *subject, char why[96])
 {
 	struct finding *f;
 	ssize_t n;
@@ -108,9 +111,11 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	if (same)
 		moved_compared(d, subject, "O_DIRECT", "read from the drive", BLOCK, 0, 0);
 	else
-		moved(d, subject, "O_DIRECT", "read from the drive", BLOCK, MOVED_DIFFERS, "not all bytes are the drive's");
+		moved(d, subject, "O_DIRECT", "read from the drive", BLOCK, MOVED_DIFFERS,
+		      "not all bytes are the drive's");
 	evidence(d, f, drive->node, "pread with O_DIRECT reports success");
-	evidence(d, f, "data", same ? "all %u bytes are the drive's" : "not all of %u bytes are the drive's", BLOCK);
+	evidence(d, f, "data", same ? "all %u bytes are the drive's" :
+		 "not all of %u bytes are the drive's", BLOCK);
 	if (!same) {
 		consequence(d, f, "data is lost on the way, although success is reported");
 		remedy(d, f, "see the findings about the IOMMU and ACS, and dmesg (DMAR, AMD-Vi: page faults)");
@@ -118,8 +123,8 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	return f;
 }
 
-static void refused(struct doctor *d, const struct device *gpu, const struct drive *drive, const char *subject, const char *by_cuda,
-		    const char *by_view)
+static void refused(struct doctor *d, const struct device *gpu, const struct drive *drive,
+		    const char *subject, const char *by_cuda, const char *by_view)
 {
 	struct finding *f = say(d, VERDICT_UNKNOWN, "%s", subject);
 	char path[128];
@@ -136,7 +141,8 @@ static void refused(struct doctor *d, const struct device *gpu, const struct dri
 	remedy(d, f, "gdscheck -p, and gdsio -V, move data so and compare it, where GPUDirect Storage is installed");
 }
 
-static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu, const struct drive *drive, const char *subject)
+static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu,
+		     const struct drive *drive, const char *subject)
 {
 	char by_cuda[96] = "", by_view[96] = "";
 	struct peerdma *ctx = NULL;
@@ -144,7 +150,8 @@ static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu
 
 	if (!attempt(d, p, drive, (void *)(uintptr_t)p->memory, subject, by_cuda)) {
 		if (!probe_view(p, &ctx, &view))
-			snprintf(by_view, sizeof(by_view), "not tried: %.80s", peerdma_last_error());
+			snprintf(by_view, sizeof(by_view), "not tried: %.80s",
+				 peerdma_last_error());
 		else if (attempt(d, p, drive, view, subject, by_view))
 			*by_cuda = 0;
 		peerdma_close(ctx);
@@ -165,7 +172,8 @@ static void one(struct doctor *d, const struct device *gpu, const struct device 
 		d->no_memory = true;
 	} else if (!open_drive(d, nvme, &drive) || !probe_open_gpu(&p, gpu)) {
 		f = say(d, VERDICT_UNKNOWN, "%s", subject);
-		evidence(d, f, drive.remedy ? "drive" : "CUDA", "%s", drive.remedy ? drive.why : p.why);
+		evidence(d, f, drive.remedy ? "drive" : "CUDA", "%s",
+			 drive.remedy ? drive.why : p.why);
 		consequence(d, f, "nothing was read from the drive into the GPU's memory");
 		remedy(d, f, "%s", drive.remedy ? drive.remedy : "see that CUDA works here");
 	} else {
@@ -186,7 +194,8 @@ static bool applies(const struct doctor *d)
 static void run(struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->pair_count; i++) {
-		const struct device *a = &d->machine->devices[d->pairs[i].a], *b = &d->machine->devices[d->pairs[i].b];
+		const struct device *a = &d->machine->devices[d->pairs[i].a],
+			*b = &d->machine->devices[d->pairs[i].b];
 		const struct device *gpu = pair_gpu(d, &d->pairs[i]), *other = gpu == a ? b : a;
 
 		if (gpu && other->kind == DEVICE_NVME)

@@ -15,11 +15,12 @@
 
 #define DMA_BUF_FD 1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 
-static void judge(struct doctor *d, const struct probe *p, const struct device *gpu, const char *what, bool compared)
+static void judge(struct doctor *d, const struct probe *p, const struct device *gpu,
+		  const char *what, bool compared)
 {
 	unsigned int first = 0, wrong = compared ? probe_differ(p, &first) : 0;
-	struct finding *f = say(d, !compared ? VERDICT_UNKNOWN : wrong ? VERDICT_BROKEN : VERDICT_OK, "%s, %s by the CPU through BAR1",
-				gpu->label, what);
+	struct finding *f = say(d, !compared ? VERDICT_UNKNOWN : wrong ? VERDICT_BROKEN :
+				VERDICT_OK, "%s, %s by the CPU through BAR1", gpu->label, what);
 	char between[40];
 
 	snprintf(between, sizeof(between), "%s and the CPU", gpu->label);
@@ -31,7 +32,8 @@ static void judge(struct doctor *d, const struct probe *p, const struct device *
 		evidence(d, f, "cuMemcpy", "%s", p->why);
 		consequence(d, f, "the data could not be compared");
 	} else if (wrong) {
-		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong, PROBE_LENGTH, first);
+		evidence(d, f, "data", "%u of %u bytes differ, the first at %u", wrong,
+			 PROBE_LENGTH, first);
 		consequence(d, f, "BAR1 does not show the memory that CUDA uses: other devices cannot reach it either");
 		remedy(d, f, "see the findings about BARs, and dmesg; reload the GPU's driver");
 	} else {
@@ -63,7 +65,8 @@ bool probe_view(const struct probe *p, struct peerdma **ctx, void **view)
 	struct peerdma_region *region = NULL;
 
 	return !peerdma_open(ctx, PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT) &&
-	       !peerdma_pin(*ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL, &region) &&
+	       !peerdma_pin(*ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL,
+			    &region) &&
 	       !peerdma_cpu_view(region, view);
 }
 
@@ -91,12 +94,15 @@ static void dma_buf(struct doctor *d, struct probe *p, const struct device *gpu)
 	int fd = -1;
 
 	if (told)
-		told = probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
+		told = probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0),
+				 "cuMemGetHandleForAddressRange");
 	else
-		snprintf(p->why, sizeof(p->why), "libcuda.so.1 has no cuMemGetHandleForAddressRange");
+		snprintf(p->why, sizeof(p->why),
+			 "libcuda.so.1 has no cuMemGetHandleForAddressRange");
 	f = say(d, told ? VERDICT_OK : VERDICT_UNKNOWN, "%s, as a dma-buf", gpu->label);
 	if (told) {
-		evidence(d, f, "cuMemGetHandleForAddressRange", "a dma-buf of %lld bytes", (long long)lseek(fd, 0, SEEK_END));
+		evidence(d, f, "cuMemGetHandleForAddressRange", "a dma-buf of %lld bytes",
+			 (long long)lseek(fd, 0, SEEK_END));
 		consequence(d, f, "the GPU's driver can export it; only an importing driver can show that a device can use it");
 		close(fd);
 	} else {
@@ -138,4 +144,5 @@ static void run(struct doctor *d)
 	}
 }
 
-const struct check check_probe_view = { "probe-view", "A GPU's memory, tried without a peer", applies, run };
+const struct check check_probe_view = { "probe-view", "A GPU's memory, tried without a peer",
+					applies, run };

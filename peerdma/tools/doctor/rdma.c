@@ -14,7 +14,8 @@
 
 #define PORTS_MAX	4
 #define GIDS_MAX	16
-#define WAIT_SECONDS	60	/* for a device that reports nothing; its own limits are far below */
+/* For a device that reports nothing; its own limits are far below */
+#define WAIT_SECONDS	60
 #define TRIAL		4096U
 #define ACCESS		(VERBS_LOCAL_WRITE | VERBS_REMOTE_WRITE | VERBS_REMOTE_READ)
 
@@ -47,15 +48,18 @@ static bool load(struct rdma *r)
 	}
 	optional = dlsym(r->library, "ibv_reg_dmabuf_mr");
 	memcpy(&r->reg_dmabuf, &optional, sizeof(optional));
-	return take(r, "ibv_get_device_list", &r->list) && take(r, "ibv_free_device_list", &r->list_free) &&
+	return take(r, "ibv_get_device_list", &r->list) &&
+	       take(r, "ibv_free_device_list", &r->list_free) &&
 	       take(r, "ibv_get_device_name", &r->name) && take(r, "ibv_open_device", &r->open) &&
-	       take(r, "ibv_close_device", &r->close) && take(r, "ibv_query_port", &r->query_port) &&
+	       take(r, "ibv_close_device", &r->close) &&
+	       take(r, "ibv_query_port", &r->query_port) &&
 	       take(r, "ibv_query_gid", &r->query_gid) && take(r, "ibv_alloc_pd", &r->alloc_pd) &&
-	       take(r, "ibv_dealloc_pd", &r->dealloc_pd) && take(r, "ibv_create_cq", &r->create_cq) &&
-	       take(r, "ibv_destroy_cq", &r->destroy_cq) && take(r, "ibv_create_qp", &r->create_qp) &&
-	       take(r, "ibv_modify_qp", &r->modify_qp) && take(r, "ibv_destroy_qp", &r->destroy_qp) &&
-	       take(r, "ibv_reg_mr", &r->reg) && take(r, "ibv_dereg_mr", &r->dereg) &&
-	       take(r, "ibv_wc_status_str", &r->status_text);
+	       take(r, "ibv_dealloc_pd", &r->dealloc_pd) &&
+	       take(r, "ibv_create_cq", &r->create_cq) &&
+	       take(r, "ibv_destroy_cq", &r->destroy_cq) &&
+	       take(r, "ibv_create_qp", &r->create_qp) && take(r, "ibv_modify_qp", &r->modify_qp) &&
+	       take(r, "ibv_destroy_qp", &r->destroy_qp) && take(r, "ibv_reg_mr", &r->reg) &&
+	       take(r, "ibv_dereg_mr", &r->dereg) && take(r, "ibv_wc_status_str", &r->status_text);
 }
 
 /* ---- the device ---- */
@@ -66,7 +70,9 @@ static bool open_named(struct rdma *r, const char *device)
 
 	errno = 0;
 	all = r->list(NULL);
-	snprintf(r->why, sizeof(r->why), "libibverbs does not know %s: is its provider installed (ibverbs-providers)?", device);
+	snprintf(r->why, sizeof(r->why),
+		 "libibverbs does not know %s: is its provider installed (ibverbs-providers)?",
+		 device);
 	for (int i = 0; all && all[i] && !r->context; i++) {
 		if (strcmp(r->name(all[i]), device))
 			continue;
@@ -110,14 +116,16 @@ static bool connect_to_itself(struct rdma *r)
 		.cap = { .send_wr = 4, .recv_wr = 1, .send_sge = 1, .recv_sge = 1 },
 	};
 	struct verbs_qp_attr first = {
-		.state = VERBS_INIT, .port = r->port_number, .access = VERBS_REMOTE_WRITE | VERBS_REMOTE_READ,
+		.state = VERBS_INIT, .port = r->port_number, .access = VERBS_REMOTE_WRITE |
+		VERBS_REMOTE_READ,
 	};
 	struct verbs_qp_attr second = {
 		.state = VERBS_RTR, .mtu = r->port.active_mtu, .peer_reads = 1, .rnr_timer = 12,
 		.address = { .lid = r->port.lid, .port = r->port_number },
 	};
 	/* An answer that does not come is asked for again after a second, seven times. */
-	struct verbs_qp_attr third = { .state = VERBS_RTS, .timeout = 18, .retries = 7, .rnr_retries = 7, .reads = 1 };
+	struct verbs_qp_attr third = { .state = VERBS_RTS, .timeout = 18, .retries = 7,
+				       .rnr_retries = 7, .reads = 1 };
 
 	if (r->qp)
 		r->destroy_qp(r->qp);
@@ -133,8 +141,10 @@ static bool connect_to_itself(struct rdma *r)
 		second.address.hop_limit = 1;
 	}
 	return step(r, &first, VERBS_A_PKEY | VERBS_A_PORT | VERBS_A_ACCESS) &&
-	       step(r, &second, VERBS_A_ADDRESS | VERBS_A_MTU | VERBS_A_PEER | VERBS_A_RQ_PSN | VERBS_A_PEER_READS | VERBS_A_RNR_TIMER) &&
-	       step(r, &third, VERBS_A_TIMEOUT | VERBS_A_RETRIES | VERBS_A_RNR_RETRIES | VERBS_A_SQ_PSN | VERBS_A_READS);
+	       step(r, &second, VERBS_A_ADDRESS | VERBS_A_MTU | VERBS_A_PEER | VERBS_A_RQ_PSN |
+		    VERBS_A_PEER_READS | VERBS_A_RNR_TIMER) &&
+	       step(r, &third, VERBS_A_TIMEOUT | VERBS_A_RETRIES | VERBS_A_RNR_RETRIES |
+		    VERBS_A_SQ_PSN | VERBS_A_READS);
 }
 
 /* ---- transfers ---- */
@@ -164,12 +174,14 @@ static bool completion(struct rdma *r, struct verbs_done *done)
 	}
 }
 
-static bool transfer(struct rdma *r, int opcode, struct rdma_place local, struct rdma_place remote, uint32_t length)
+static bool transfer(struct rdma *r, int opcode, struct rdma_place local, struct rdma_place remote,
+		     uint32_t length)
 {
 	int (*post)(struct verbs_qp *qp, struct verbs_request *request, struct verbs_request **bad);
 	struct verbs_part part = { .addr = local.addr, .length = length, .lkey = local.mr->lkey };
 	struct verbs_request *bad, request = {
-		.parts = &part, .count = 1, .opcode = opcode, .flags = VERBS_SIGNALED, .remote_addr = remote.addr, .rkey = remote.mr->rkey,
+		.parts = &part, .count = 1, .opcode = opcode, .flags = VERBS_SIGNALED,
+		.remote_addr = remote.addr, .rkey = remote.mr->rkey,
 	};
 	struct verbs_done done = { 0 };
 	int error;
@@ -181,13 +193,16 @@ static bool transfer(struct rdma *r, int opcode, struct rdma_place local, struct
 	if (!completion(r, &done))
 		return false;
 	if (done.status)
-		snprintf(r->why, sizeof(r->why), "the device reports: %s", r->status_text(done.status));
+		snprintf(r->why, sizeof(r->why), "the device reports: %s",
+			 r->status_text(done.status));
 	return !done.status;
 }
 
-bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length, bool by_read)
+bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length,
+		bool by_read)
 {
-	bool well = by_read ? transfer(r, VERBS_RDMA_READ, to, from, length) : transfer(r, VERBS_RDMA_WRITE, from, to, length);
+	bool well = by_read ? transfer(r, VERBS_RDMA_READ, to, from, length) :
+		transfer(r, VERBS_RDMA_WRITE, from, to, length);
 	char kept[160];
 
 	/* A write is acknowledged before it need be there; a read of its last byte comes after it. */
@@ -223,7 +238,8 @@ struct verbs_mr *rdma_register_dmabuf(struct rdma *r, int fd, size_t length, uin
 
 	r->by_kernel = false;
 	if (!r->reg_dmabuf) {
-		snprintf(r->why, sizeof(r->why), "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
+		snprintf(r->why, sizeof(r->why),
+			 "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
 		return NULL;
 	}
 	errno = 0;
@@ -234,10 +250,13 @@ struct verbs_mr *rdma_register_dmabuf(struct rdma *r, int fd, size_t length, uin
 		return mr;
 	}
 	/* Some providers have no such call where the kernel's driver has: as libpeerdma-verbs does it. */
-	mr = (struct verbs_mr *)verbs_kernel_reg_dmabuf(r->library, r->pd, 0, length, iova, fd, ACCESS);
+	mr = (struct verbs_mr *)verbs_kernel_reg_dmabuf(r->library, r->pd, 0, length, iova, fd,
+							ACCESS);
 	r->by_kernel = mr;
 	if (!mr)
-		snprintf(r->why, sizeof(r->why), "ibv_reg_dmabuf_mr: %s by the provider; by the kernel: %s", strerror(EOPNOTSUPP), strerror(errno));
+		snprintf(r->why, sizeof(r->why),
+			 "ibv_reg_dmabuf_mr: %s by the provider; by the kernel: %s",
+			 strerror(EOPNOTSUPP), strerror(errno));
 	return mr;
 }
 
@@ -264,7 +283,8 @@ static bool trial(struct rdma *r)
 		if (!rdma_carry(r, place(r->own, to), place(r->own, from), TRIAL, by_read))
 			return false;
 		if (memcmp(from, to, TRIAL)) {
-			snprintf(r->why, sizeof(r->why), "a transfer of host memory changed its bytes");
+			snprintf(r->why, sizeof(r->why),
+				 "a transfer of host memory changed its bytes");
 			return false;
 		}
 	}
@@ -283,7 +303,8 @@ static bool connect_by_any_address(struct rdma *r)
 	if (r->port.lid && connect_to_itself(r) && trial(r))
 		return true;
 	for (r->gid_index = GIDS_MAX - 1; r->gid_index >= 0; r->gid_index--) {
-		if (r->gid_index >= r->port.gids || r->query_gid(r->context, r->port_number, r->gid_index, r->gid) ||
+		if (r->gid_index >= r->port.gids || r->query_gid(r->context, r->port_number,
+			r->gid_index, r->gid) ||
 		    !memcmp(r->gid, none, sizeof(none)))
 			continue;
 		if (connect_to_itself(r) && trial(r))

@@ -23,13 +23,16 @@ struct rdma {
 	int (*query_gid)(struct verbs_opened *context, uint8_t port, int index, void *gid);
 	void *(*alloc_pd)(struct verbs_opened *context);
 	int (*dealloc_pd)(void *pd);
-	void *(*create_cq)(struct verbs_opened *context, int entries, void *own, void *channel, int vector);
+	void *(*create_cq)(struct verbs_opened *context, int entries, void *own, void *channel,
+			   int vector);
 	int (*destroy_cq)(void *cq);
 	struct verbs_qp *(*create_qp)(void *pd, struct verbs_qp_init *init);
 	int (*modify_qp)(struct verbs_qp *qp, struct verbs_qp_attr *attr, int which);
 	int (*destroy_qp)(struct verbs_qp *qp);
 	struct verbs_mr *(*reg)(void *pd, void *addr, size_t length, int access);
-	struct verbs_mr *(*reg_dmabuf)(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);	/* may be NULL */
+	/* May be NULL */
+	struct verbs_mr *(*reg_dmabuf)(void *pd, uint64_t offset, size_t length, uint64_t iova,
+				       int fd, int access);
 	int (*dereg)(struct verbs_mr *mr);
 	const char *(*status_text)(int status);
 
@@ -41,7 +44,8 @@ struct rdma {
 	int gid_index;		/* -1: none, by LID */
 	unsigned char *trial;	/* memory of its own, registered as `own` */
 	struct verbs_mr *own;
-	bool by_kernel;		/* the last dma-buf was registered past the provider, which refuses dma-bufs */
+	/* The last dma-buf was registered past the provider, which refuses dma-bufs */
+	bool by_kernel;
 	char why[160];		/* what has failed last */
 };
 
@@ -68,6 +72,7 @@ void rdma_unregister(struct rdma *r, struct verbs_mr *mr);
  * to go, as far as the order of transfers can see to it.  false: why.
  * by_read: the target's side reads, instead of the source's side writing.
  */
-bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length, bool by_read);
+bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length,
+		bool by_read);
 
 #endif

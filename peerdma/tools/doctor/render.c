@@ -22,8 +22,8 @@ static bool same_text(const char *a, const char *b)
 
 static bool alike(const struct finding *a, const struct finding *b)
 {
-	return a->check == b->check && a->verdict == b->verdict && same_text(a->consequence, b->consequence) &&
-	       same_text(a->remedy, b->remedy);
+	return a->check == b->check && a->verdict == b->verdict &&
+	       same_text(a->consequence, b->consequence) && same_text(a->remedy, b->remedy);
 }
 
 /* Text in lines of the terminal's width, the second and later ones indented. */
@@ -75,8 +75,8 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 {
 	char line[600];
 
-	printf("%s%-11s%s  %s: ", colour(tool, f->verdict), verdict_word(f->verdict), tool->color ? "\033[0m" : "",
-	       f->check->title);
+	printf("%s%-11s%s  %s: ", colour(tool, f->verdict), verdict_word(f->verdict),
+	       tool->color ? "\033[0m" : "", f->check->title);
 	subjects(d, f);
 	putchar('\n');
 	for (unsigned int e = 0; e < f->evidence_count && e < EVIDENCE_SHOWN; e++) {
@@ -106,7 +106,8 @@ static void counts(const struct doctor *d)
 		if (!said_before(d, i))
 			n[d->findings[i].verdict]++;
 	}
-	printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN], n[VERDICT_SLOW], n[VERDICT_UNKNOWN], n[VERDICT_OK]);
+	printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN], n[VERDICT_SLOW],
+	       n[VERDICT_UNKNOWN], n[VERDICT_OK]);
 }
 
 static const char *summary(const struct doctor *d)
@@ -119,7 +120,8 @@ static const char *summary(const struct doctor *d)
 	case VERDICT_BROKEN:
 		return "GPUDirect RDMA does not work here as it is.";
 	case VERDICT_SLOW:
-		return unknown ? "No blocking problem found. It may be slow, and some checks could not run." :
+		return unknown ?
+		       "No blocking problem found. It may be slow, and some checks could not run." :
 				 "No blocking problem found, but it is slower than it could be.";
 	case VERDICT_UNKNOWN:
 		return "No blocking problem found, but some checks could not run.";

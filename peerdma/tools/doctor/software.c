@@ -57,7 +57,8 @@ static bool symbol_line(const char *line, size_t length, const char *name)
 	if (!s || end - s < 3)
 		return false;
 	s += 3;
-	return (size_t)(end - s) >= n && !memcmp(s, name, n) && (s + n == end || s[n] == '\t' || s[n] == ' ');
+	return (size_t)(end - s) >= n && !memcmp(s, name, n) &&
+	       (s + n == end || s[n] == '\t' || s[n] == ' ');
 }
 
 /* "ffffffffc03f4270 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]": what a driver has that imports dma-bufs, by any prefix. */
@@ -127,7 +128,8 @@ enum answer driver_imports_dmabuf(struct doctor *d, const char *driver)
 
 const char *answer_word(enum answer a)
 {
-	static const char *const words[] = { [ANSWER_NO] = "no", [ANSWER_YES] = "yes", [ANSWER_UNKNOWN] = "not known" };
+	static const char *const words[] = { [ANSWER_NO] = "no", [ANSWER_YES] = "yes",
+					     [ANSWER_UNKNOWN] = "not known" };
 
 	return words[a];
 }
@@ -160,10 +162,12 @@ static char option_in(const char *data, size_t length, const char *name)
 
 char kernel_config(struct doctor *d, const char *name, char file[128])
 {
-	static const char *const argv[] = { "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|HSA_AMD_P2P", "/proc/config.gz",
+	static const char *const argv[] =
+	{ "zgrep", "-E", "PCI_P2PDMA|DMABUF_MOVE_NOTIFY|HSA_AMD_P2P", "/proc/config.gz",
 					    NULL };
 	static const char *const places[][2] = {
-		{ "/boot/config-", "" }, { "/lib/modules/", "/config" }, { "/usr/lib/modules/", "/config" },
+		{ "/boot/config-", "" }, { "/lib/modules/", "/config" },
+		{ "/usr/lib/modules/", "/config" },
 	};
 	const char *release = d->machine->release;
 	enum answer symbol;
@@ -173,7 +177,8 @@ char kernel_config(struct doctor *d, const char *name, char file[128])
 	snprintf(file, 128, "/proc/config.gz");
 	if (!tree_command(d->tree, "config.gz", argv, &data, &length))
 		return option_in(data, length, name);
-	for (size_t i = 0; *release && !strchr(release, '/') && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; *release && !strchr(release, '/') &&
+	     i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(file, 128, "%s%s%s", places[i][0], release, places[i][1]);
 		if (!tree_lines(d->tree, file, keep_option, NULL, &data, &length))
 			return option_in(data, length, name);
@@ -187,12 +192,14 @@ char kernel_config(struct doctor *d, const char *name, char file[128])
 	return '?';
 }
 
-void evidence_config(struct doctor *d, struct finding *f, const char *name, char has, const char *file)
+void evidence_config(struct doctor *d, struct finding *f, const char *name, char has,
+		     const char *file)
 {
 	if (has == '?')
 		evidence(d, f, file, "cannot be read");
 	else if (!strcmp(file, "/proc/kallsyms"))
-		evidence(d, f, file, "pci_p2pdma_distance_many is %sthere: CONFIG_%s=%c", has == 'n' ? "not " : "", name, has);
+		evidence(d, f, file, "pci_p2pdma_distance_many is %sthere: CONFIG_%s=%c",
+			 has == 'n' ? "not " : "", name, has);
 	else
 		evidence(d, f, file, "CONFIG_%s=%c", name, has);
 }

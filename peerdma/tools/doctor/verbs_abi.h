@@ -56,23 +56,27 @@ struct verbs_qp_attr {
 	struct verbs_cap cap;
 	struct verbs_address address, other_address;
 	uint16_t pkey, other_pkey;
-	uint8_t notify, draining, reads, peer_reads, rnr_timer, port, timeout, retries, rnr_retries, other_port, other_timeout;
+	uint8_t notify, draining, reads, peer_reads, rnr_timer, port, timeout, retries, rnr_retries,
+		other_port, other_timeout;
 	uint32_t rate_limit;
 };
 
 enum { VERBS_INIT = 1, VERBS_RTR, VERBS_RTS };
 enum {			/* which of the attributes are given */
-	VERBS_A_STATE = 1 << 0, VERBS_A_ACCESS = 1 << 3, VERBS_A_PKEY = 1 << 4, VERBS_A_PORT = 1 << 5,
-	VERBS_A_ADDRESS = 1 << 7, VERBS_A_MTU = 1 << 8, VERBS_A_TIMEOUT = 1 << 9, VERBS_A_RETRIES = 1 << 10,
-	VERBS_A_RNR_RETRIES = 1 << 11, VERBS_A_RQ_PSN = 1 << 12, VERBS_A_READS = 1 << 13, VERBS_A_RNR_TIMER = 1 << 15,
-	VERBS_A_SQ_PSN = 1 << 16, VERBS_A_PEER_READS = 1 << 17, VERBS_A_PEER = 1 << 20,
+	VERBS_A_STATE = 1 << 0, VERBS_A_ACCESS = 1 << 3, VERBS_A_PKEY = 1 << 4,
+		VERBS_A_PORT = 1 << 5,
+	VERBS_A_ADDRESS = 1 << 7, VERBS_A_MTU = 1 << 8, VERBS_A_TIMEOUT = 1 << 9,
+	VERBS_A_RETRIES = 1 << 10, VERBS_A_RNR_RETRIES = 1 << 11, VERBS_A_RQ_PSN = 1 << 12,
+	VERBS_A_READS = 1 << 13, VERBS_A_RNR_TIMER = 1 << 15, VERBS_A_SQ_PSN = 1 << 16,
+	VERBS_A_PEER_READS = 1 << 17, VERBS_A_PEER = 1 << 20,
 };
 
 struct verbs_port {
 	int state, max_mtu, active_mtu, gids;
 	uint32_t flags, max_message, bad_pkeys, qkey_violations;
 	uint16_t pkeys, lid, sm_lid;
-	uint8_t lmc, max_vl, sm_sl, subnet_timeout, init_type, width, speed, physical, link_layer, flags8;
+	uint8_t lmc, max_vl, sm_sl, subnet_timeout, init_type, width, speed, physical, link_layer,
+		flags8;
 	uint16_t flags16;
 	uint64_t later[8];	/* what later releases may add */
 };

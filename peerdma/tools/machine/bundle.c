@@ -38,7 +38,8 @@ static void write_padded(FILE *out, const char *data, size_t length)
 
 static void write_header(FILE *out, const char *name, char type, size_t length)
 {
-	struct header h = { .mode = "0000644", .uid = "0000000", .gid = "0000000", .type = type, .magic = "ustar  " };
+	struct header h = { .mode = "0000644", .uid = "0000000", .gid = "0000000", .type = type,
+			    .magic = "ustar  " };
 	unsigned int sum = 0;
 
 	snprintf(h.name, sizeof(h.name), "%s", name);
@@ -105,7 +106,8 @@ static bool is_config(const char *path)
 {
 	size_t length = strlen(path);
 
-	return length > 7 && !strcmp(path + length - 7, "/config") && !strncmp(path, PCI_DEVICES, strlen(PCI_DEVICES));
+	return length > 7 && !strcmp(path + length - 7, "/config") &&
+	       !strncmp(path, PCI_DEVICES, strlen(PCI_DEVICES));
 }
 
 static int write_entry(const struct tree_entry *e, void *arg)
@@ -137,7 +139,8 @@ static int write_entry(const struct tree_entry *e, void *arg)
 			fprintf(b->index, "link\t%s\t%s\n", e->path, e->data);
 		break;
 	case TREE_NODE:
-		fprintf(b->index, "node\t%s\t%u\t%s\n", e->path, e->node.mode & 0xffff, e->node.usable ? "usable" : "-");
+		fprintf(b->index, "node\t%s\t%u\t%s\n", e->path, e->node.mode & 0xffff,
+			e->node.usable ? "usable" : "-");
 		break;
 	case TREE_LIST:
 		/* A folder, even if nothing is in it. */

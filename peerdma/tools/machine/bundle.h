@@ -9,7 +9,8 @@
 struct bundle_place {
 	char *folder;
 	bool temporary;
-	sigset_t signals;	/* the caller's mask; while there is a temporary folder, signals that end the program wait */
+	/* The caller's mask; while there is a temporary folder, signals that end the program wait. */
+	sigset_t signals;
 };
 
 /*

@@ -35,7 +35,8 @@ static int unpack(const char *file, const char *folder, const sigset_t *signals)
 {
 	char *environment[] = { (char *)"LC_ALL=C", (char *)"PATH=/usr/bin:/bin", NULL };
 	char *source, *target;
-	char *argv[] = { (char *)"tar", (char *)"--extract", NULL, NULL, (char *)"--no-same-owner", (char *)"--no-same-permissions", NULL };
+	char *argv[] = { (char *)"tar", (char *)"--extract", NULL, NULL, (char *)"--no-same-owner",
+			 (char *)"--no-same-permissions", NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	int ret, status;

@@ -36,14 +36,16 @@ static bool is_gpu(const struct device *d)
 
 static bool is_card(const struct device *d)
 {
-	static const unsigned int fpga_makers[] = { 0x10ee, 0x1172, 0x1204, 0x11aa };	/* Xilinx, Altera, Lattice, Microchip */
+	/* Xilinx, Altera, Lattice, Microchip */
+	static const unsigned int fpga_makers[] = { 0x10ee, 0x1172, 0x1204, 0x11aa };
 
 	for (size_t i = 0; i < sizeof(fpga_makers) / sizeof(fpga_makers[0]); i++) {
 		if (d->vendor == fpga_makers[i])
 			return true;
 	}
 	/* QEMU's edu, and video capture, signal processing, processing accelerators. */
-	return is(d, 0x1234, 0x11e8) || d->class >> 8 == 0x0400 || d->class >> 16 == 0x11 || d->class >> 16 == 0x12;
+	return is(d, 0x1234, 0x11e8) || d->class >> 8 == 0x0400 || d->class >> 16 == 0x11 ||
+	       d->class >> 16 == 0x12;
 }
 
 void device_kind(struct device *d)

@@ -53,17 +53,20 @@ static bool take(struct nvml *n, const char *name, void *function)
 /* With PEERDMA_PROVIDER=soft libpeerdma loads softgpu's libcuda from beside itself; NVML is in the same folder. */
 static void *nvml_load(void)
 {
-	static const char *const places[] = { "softgpu/libnvidia-ml.so.1", "../../softgpu/user/libnvidia-ml.so.1" };
+	static const char *const places[] = { "softgpu/libnvidia-ml.so.1",
+					      "../../softgpu/user/libnvidia-ml.so.1" };
 	const char *provider = getenv("PEERDMA_PROVIDER");
 	void *known = dlsym(RTLD_DEFAULT, "peerdma_open"), *library = NULL;
 	char path[4096];
 	Dl_info info;
 
-	if (provider && strstr(provider, "soft") && known && dladdr(known, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
+	if (provider && strstr(provider, "soft") && known && dladdr(known, &info) &&
+	    info.dli_fname && strchr(info.dli_fname, '/')) {
 		int folder = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
 
 		for (size_t i = 0; !library && i < sizeof(places) / sizeof(places[0]); i++) {
-			if (snprintf(path, sizeof(path), "%.*s/%s", folder, info.dli_fname, places[i]) < (int)sizeof(path))
+			if (snprintf(path, sizeof(path), "%.*s/%s", folder, info.dli_fname,
+				     places[i]) < (int)sizeof(path))
 				library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		}
 	}
@@ -76,7 +79,8 @@ static int nvml_open(struct nvml *n, struct gpus *out)
 
 	n->library = nvml_load();
 	if (!n->library) {
-		snprintf(out->why, sizeof(out->why), "libnvidia-ml.so.1: cannot load; install the GPU's driver, "
+		snprintf(out->why, sizeof(out->why),
+			 "libnvidia-ml.so.1: cannot load; install the GPU's driver, "
 			 "or add the library's folder to LD_LIBRARY_PATH");
 		return -ENOENT;
 	}
@@ -84,7 +88,8 @@ static int nvml_open(struct nvml *n, struct gpus *out)
 	    !take(n, "nvmlErrorString", &n->error_string) ||
 	    !take(n, "nvmlDeviceGetCount_v2", &n->count) ||
 	    !take(n, "nvmlDeviceGetHandleByIndex_v2", &n->by_index)) {
-		snprintf(out->why, sizeof(out->why), "libnvidia-ml.so.1: too old, it lacks nvmlInit_v2 or its like; "
+		snprintf(out->why, sizeof(out->why),
+			 "libnvidia-ml.so.1: too old, it lacks nvmlInit_v2 or its like; "
 			 "update the GPU's driver");
 		dlclose(n->library);
 		return -EIO;
@@ -97,7 +102,8 @@ static int nvml_open(struct nvml *n, struct gpus *out)
 
 	r = n->init();
 	if (r) {
-		snprintf(out->why, sizeof(out->why), "libnvidia-ml.so.1: nvmlInit: %s; is the GPU's kernel module loaded?",
+		snprintf(out->why, sizeof(out->why),
+			 "libnvidia-ml.so.1: nvmlInit: %s; is the GPU's kernel module loaded?",
 			 n->error_string(r));
 		dlclose(n->library);
 		return -EIO;
@@ -177,14 +183,15 @@ int gpus_read(const char *root, struct gpus *out)
 	} else {
 		ret = file_read(root, GPUS_PATH, &data, &length);
 		if (ret) {
-			snprintf(out->why, sizeof(out->why), "%.120s" GPUS_PATH ": %s; make it with 'peerdma bar1 --tsv'",
-				 root, strerror(-ret));
+			snprintf(out->why, sizeof(out->why), "%.120s" GPUS_PATH
+				 ": %s; make it with 'peerdma bar1 --tsv'", root, strerror(-ret));
 			return -ENOENT;
 		}
 		ret = gpus_parse_tsv(data, length, out);
 		free(data);
 		if (ret)
-			snprintf(out->why, sizeof(out->why), "%.120s" GPUS_PATH ": not what 'peerdma bar1 --tsv' writes", root);
+			snprintf(out->why, sizeof(out->why), "%.120s" GPUS_PATH
+				 ": not what 'peerdma bar1 --tsv' writes", root);
 	}
 	if (ret) {
 		if (ret == -ENOMEM)

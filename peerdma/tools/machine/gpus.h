@@ -37,7 +37,8 @@ void gpus_hold(void);
 
 /* gpus_tsv.c: the list's end; the table, written and read. */
 void gpus_free(struct gpus *gpus);
-void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify);	/* identify: with the UUIDs */
+/* identify: with the UUIDs */
+void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify);
 int gpus_parse_tsv(const char *data, size_t length, struct gpus *out);
 
 #endif

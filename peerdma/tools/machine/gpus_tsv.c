@@ -38,7 +38,8 @@ void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify)
 	for (size_t i = 0; i < gpus->count; i++) {
 		const struct gpu *g = &gpus->gpus[i];
 
-		fprintf(to, "%" PRIu64 "\t%s\t%s\t%s", g->index, *g->pci ? g->pci : "-", g->name, identify ? g->uuid : "-");
+		fprintf(to, "%" PRIu64 "\t%s\t%s\t%s", g->index, *g->pci ? g->pci : "-", g->name,
+			identify ? g->uuid : "-");
 		write_figure(to, g->has_bar1, g->total);
 		write_figure(to, g->has_bar1, g->used);
 		write_figure(to, g->has_bar1, g->free);
@@ -64,8 +65,8 @@ static bool gpu_parse(const char *s, const char *end, struct gpu *g)
 	struct field f[FIELDS + 1];
 
 	memset(g, 0, sizeof(*g));
-	if (tsv_split(s, end, f, FIELDS + 1) != FIELDS || !text_u64(f[0].s, f[0].length, &g->index) ||
-	    !pci_field(&f[1], g->pci))
+	if (tsv_split(s, end, f, FIELDS + 1) != FIELDS ||
+	    !text_u64(f[0].s, f[0].length, &g->index) || !pci_field(&f[1], g->pci))
 		return false;
 	g->has_bar1 = !field_is(&f[4], "-");
 	if (g->has_bar1 && (!text_u64(f[4].s, f[4].length, &g->total) ||
@@ -96,7 +97,8 @@ int gpus_parse_tsv(const char *data, size_t length, struct gpus *out)
 		const char *newline = memchr(s, '\n', end - s);
 		struct gpu *g = &out->gpus[out->count];
 
-		if (!newline || !gpu_parse(s, newline, g)) {	/* a last line without its end was cut off */
+		/* A last line without its end was cut off */
+		if (!newline || !gpu_parse(s, newline, g)) {
 			gpus_free(out);
 			return -EBADMSG;
 		}

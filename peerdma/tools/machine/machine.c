@@ -38,12 +38,14 @@ static unsigned int speed(const char *s)
 	char *end;
 	double gt = strtod(s, &end);
 
-	return end == s || strncmp(end, " GT/s", 5) || !(gt > 0 && gt < 1000) ? 0 : (unsigned int)(gt * 1000 + 0.5);
+	return end == s || strncmp(end, " GT/s", 5) || !(gt > 0 && gt < 1000) ? 0 :
+	       (unsigned int)(gt * 1000 + 0.5);
 }
 
 static void read_link(struct tree *t, struct device *d)
 {
-	static const char *const files[] = { "current_link_speed", "max_link_speed", "current_link_width", "max_link_width" };
+	static const char *const files[] = { "current_link_speed", "max_link_speed",
+					     "current_link_width", "max_link_width" };
 	unsigned int values[4];
 	char path[128], word[32];
 	int64_t n = 0;
@@ -82,7 +84,8 @@ bool link_is_upward(const struct device *d)
 	return d->kind != DEVICE_BRIDGE || d->port == PORT_UPSTREAM;
 }
 
-bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *best_speed, unsigned int *best_width)
+bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *best_speed,
+		  unsigned int *best_width)
 {
 	const struct link *up;
 
@@ -142,7 +145,8 @@ static void read_group(struct tree *t, struct device *d)
 /* The names of net, infiniband, nvme devices that the function has. */
 static void read_known_as(struct tree *t, struct device *d)
 {
-	static const char *const folders[] = { "infiniband", "net", "nvme", "softgpu", "fpga", "drm" };
+	static const char *const folders[] = { "infiniband", "net", "nvme", "softgpu", "fpga",
+					       "drm" };
 	char path[128], netdev[32], *clean;
 	const char *names;
 	size_t used = 0;
@@ -158,7 +162,8 @@ static void read_known_as(struct tree *t, struct device *d)
 				d->software = true;
 			clean = text_clean(names, strlen(names));
 			if (clean && used + strlen(clean) + 3 < sizeof(d->known_as))
-				used += (size_t)sprintf(d->known_as + used, "%s%s", used ? ", " : "", clean);
+				used += (size_t)sprintf(d->known_as + used, "%s%s",
+							used ? ", " : "", clean);
 			free(clean);
 		}
 	}
@@ -191,7 +196,8 @@ static void read_device(struct tree *t, struct device *d)
 	if (d->kind == DEVICE_OTHER || d->kind == DEVICE_BRIDGE)
 		return;
 	device_path(d, "resource", path);
-	d->has_bars = !tree_read(t, path, &data, &length) && !pci_parse_resources(data, length, &d->bars);
+	d->has_bars = !tree_read(t, path, &data, &length) && !pci_parse_resources(data, length,
+		&d->bars);
 	device_path(d, "physfn", path);
 	d->virtual_function = !tree_link(t, path, &data);
 	d->software = device_is_softgpu(d);
@@ -225,7 +231,8 @@ static void read_place(struct machine *m, struct device *d)
 		if (length < sizeof(part)) {
 			memcpy(part, s, length);
 			part[length] = 0;
-			if (!strncmp(part, "pci", 3) && strchr(part, ':') && strlen(part) < sizeof(d->host) &&
+			if (!strncmp(part, "pci", 3) && strchr(part, ':') &&
+			    strlen(part) < sizeof(d->host) &&
 			    strspn(part + 3, "0123456789abcdef:") == length - 3)
 				memcpy(d->host, part, length + 1);
 			else if (pci_name(part, name) && strcmp(name, d->name))
@@ -274,9 +281,11 @@ static int set_labels(struct machine *m)
 			if (d->kind != kind || d->virtual_function || m->shown_count == SHOWN_MAX)
 				continue;
 			d->number = number++;
-			snprintf(d->label, sizeof(d->label), "%s%u", device_kind_label(kind), d->number % 1000000);
+			snprintf(d->label, sizeof(d->label), "%s%u", device_kind_label(kind),
+				 d->number % 1000000);
 			m->shown[m->shown_count++] = i;
-			for (int up = (int)i; up >= 0 && !m->devices[up].shown; up = m->devices[up].parent)
+			for (int up = (int)i; up >= 0 && !m->devices[up].shown;
+			     up = m->devices[up].parent)
 				m->devices[up].shown = true;
 		}
 	}
@@ -317,7 +326,8 @@ static int read_devices(struct machine *m)
 
 static bool cpu_line(const char *line, size_t length, void *arg)
 {
-	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags", "CPU implementer", "cpu\t" };
+	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags",
+					      "CPU implementer", "cpu\t" };
 	unsigned int *seen = arg;
 
 	(void)length;
@@ -359,7 +369,8 @@ static void read_processor(struct machine *m)
 	unsigned int seen = 0;
 
 	m->cpu_family = m->cpu_model = -1;
-	if (tree_lines(m->tree, "/proc/cpuinfo", cpu_line, &seen, &data, NULL) || strlen(data) > 65536)
+	if (tree_lines(m->tree, "/proc/cpuinfo", cpu_line, &seen, &data, NULL) ||
+	    strlen(data) > 65536)
 		return;
 	s = value_of(data, "vendor_id");
 	m->arch = s ? ARCH_X86 : strstr(data, "CPU implementer") ? ARCH_ARM64 : ARCH_UNKNOWN;

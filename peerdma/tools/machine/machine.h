@@ -17,7 +17,8 @@
 #define PCI_DEVICES	"/sys/bus/pci/devices/"
 
 enum device_kind {
-	DEVICE_OTHER,		/* of no interest here: USB, disks of other kinds, a BMC's display... */
+	/* Of no interest here: USB, disks of other kinds, a BMC's display... */
+	DEVICE_OTHER,
 	DEVICE_BRIDGE,
 	DEVICE_GPU,
 	DEVICE_NIC,
@@ -34,7 +35,8 @@ enum port_type {		/* PCI Express capability, bits 7:4 */
 };
 
 struct link {
-	bool known;		/* false: the device is on no PCI Express link, or it is not reported */
+	/* false: the device is on no PCI Express link, or it is not reported */
+	bool known;
 	unsigned int speed, max_speed;	/* MT/s: 2500, 5000, 8000, 16000... */
 	unsigned int width, max_width;	/* lanes; 0: down */
 };
@@ -70,7 +72,8 @@ struct device {
 	enum iommu_mode iommu;
 	char driver[32];	/* "" none */
 	char known_as[64];	/* "mlx5_0, eth0", "nvme0"; "" nothing */
-	bool software;		/* its memory or its RDMA device is a program's: no figure of it is hardware's */
+	/* Its memory or its RDMA device is a program's: no figure of it is hardware's */
+	bool software;
 	char title[96];		/* the maker's and the device's name as far as known */
 	enum port_type port;
 	enum acs_state acs;
@@ -89,13 +92,15 @@ struct machine {
 	struct tree *tree;
 	struct device *devices;		/* by address */
 	unsigned int count;
-	unsigned int *shown;		/* those with a label: GPUs, then network adapters, drives, cards */
+	/* Those with a label: GPUs, then network adapters, drives, cards */
+	unsigned int *shown;
 	unsigned int shown_count;
 	bool virtual;			/* a hypervisor runs it */
 	char vendor[64], product[64];	/* as the firmware says; "" not known */
 	char release[64];		/* of the kernel; "" not known */
 	enum arch arch;
-	char cpu_vendor[32];		/* x86: "GenuineIntel"; POWER: "POWER8E (raw), ..."; "" not known */
+	/* x86: "GenuineIntel"; POWER: "POWER8E (raw), ..."; "" not known */
+	char cpu_vendor[32];
 	int cpu_family, cpu_model;	/* -1 not known */
 	unsigned int nodes;		/* NUMA; 0 not known */
 	bool iommu_present;		/* the kernel uses one */
@@ -125,7 +130,8 @@ enum path_class path_between(const struct machine *m, unsigned int a, unsigned i
 const char *path_name(enum path_class c);
 const char *path_words(enum path_class c);
 /* The bridges between a device and where the ways meet, that one left out.  Returns how many, `max` at most. */
-unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out, unsigned int max);
+unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out,
+			  unsigned int max);
 
 /*
  * reach.c: what peerdma.ko decides about a client that is to reach a provider's memory, by the
@@ -136,9 +142,11 @@ struct reach {
 	enum peerdma_path_reason reason;
 	struct peerdma_path_facts facts;
 	int provider_bridge, client_bridge;	/* the functions that stand for them; -1: none */
-	int unread;			/* a function on the way whose ACS could not be read; -1: none */
+	/* A function on the way whose ACS could not be read; -1: none */
+	int unread;
 };
-void machine_reach(const struct machine *m, unsigned int provider, unsigned int client, struct reach *out);
+void machine_reach(const struct machine *m, unsigned int provider, unsigned int client,
+		   struct reach *out);
 
 /* pci_config.c: subsystem, port, acs and resizable BAR, of a device's config space; any bytes. */
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
@@ -157,6 +165,7 @@ const char *link_text(unsigned int speed, unsigned int width, char buf[32]);
 /* Its link leads up, towards the processor: a device's, or a switch's uplink.  That of other ports leads down. */
 bool link_is_upward(const struct device *d);
 /* The device's link runs slower or narrower than both its ends could. */
-bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed, unsigned int *width);
+bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed,
+		  unsigned int *width);
 
 #endif

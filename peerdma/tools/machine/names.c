@@ -47,7 +47,8 @@ static bool keep(const char *line, size_t length, void *arg)
 		w->vendor = n;
 		w->vendor_wanted = false;
 		for (unsigned int i = 0; i < w->m->count; i++)
-			w->vendor_wanted |= concerns_us(&w->m->devices[i]) && w->m->devices[i].vendor == n;
+			w->vendor_wanted |= concerns_us(&w->m->devices[i]) &&
+				w->m->devices[i].vendor == n;
 		return w->vendor_wanted;
 	}
 	if (!w->vendor_wanted || !length || *line != '\t' || !number_at(line + 1, length - 1, &n))
@@ -87,7 +88,8 @@ static void title(struct device *d, const char *data)
 
 int names_read(struct machine *m)
 {
-	static const char *const places[] = { "/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids" };
+	static const char *const places[] = { "/usr/share/misc/pci.ids",
+					      "/usr/share/hwdata/pci.ids" };
 	struct wanted w = { .m = m };
 	const char *data = "";
 	int ret = -ENOENT;

@@ -33,7 +33,8 @@ enum path_class path_between(const struct machine *m, unsigned int a, unsigned i
 	}
 	*meet = up_a;
 	if (up_a >= 0) {
-		unsigned int below_a = x->depth - m->devices[up_a].depth, below_b = y->depth - m->devices[up_a].depth;
+		unsigned int below_a = x->depth - m->devices[up_a].depth,
+			below_b = y->depth - m->devices[up_a].depth;
 
 		/* A switch is two bridges in a row: its upstream port, where ways meet, and a downstream port each. */
 		return below_a <= 2 && below_b <= 2 ? PATH_PIX : PATH_PXB;
@@ -47,11 +48,13 @@ enum path_class path_between(const struct machine *m, unsigned int a, unsigned i
 	return x->numa == y->numa ? PATH_NODE : PATH_SYS;
 }
 
-unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out, unsigned int max)
+unsigned int path_bridges(const struct machine *m, unsigned int device, int meet, int *out,
+			  unsigned int max)
 {
 	unsigned int n = 0;
 
-	for (int up = m->devices[device].parent; up >= 0 && up != meet && n < max; up = m->devices[up].parent)
+	for (int up = m->devices[device].parent; up >= 0 && up != meet && n < max;
+	     up = m->devices[up].parent)
 		out[n++] = up;
 	return n;
 }

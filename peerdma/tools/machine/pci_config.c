@@ -37,7 +37,8 @@ static void resizable_bar(struct device *d, const uint8_t *config, size_t length
 	count = le32(config + at + 8) >> 5 & 7;
 	for (unsigned int i = 0; i < count && at + 12U + i * 8U <= length; i++) {
 		const uint8_t *entry = config + at + 4 + i * 8U;
-		uint64_t sizes = (uint64_t)(le32(entry) >> 4) << 20;	/* bit 4 of the register: 1 MiB */
+		/* Bit 4 of the register: 1 MiB */
+		uint64_t sizes = (uint64_t)(le32(entry) >> 4) << 20;
 
 		if (sizes > d->rebar_sizes) {
 			d->rebar_sizes = sizes;
@@ -50,7 +51,8 @@ static void resizable_bar(struct device *d, const uint8_t *config, size_t length
  * The capability after the one at `at`, or the first (0); 0: no more.  They may come in any order; what
  * goes round in circles ends when there is no room for as many.
  */
-static unsigned int extended(const uint8_t *config, size_t length, unsigned int at, unsigned int *left)
+static unsigned int extended(const uint8_t *config, size_t length, unsigned int at,
+			     unsigned int *left)
 {
 	unsigned int next = at ? le32(config + at) >> 20 & 0xffcU : EXTENDED;
 	uint32_t header;
@@ -76,7 +78,8 @@ void pci_config_parse(struct device *d, const uint8_t *config, size_t length)
 	if (length < 256 || !(config[STATUS] & STATUS_CAPABILITIES))
 		goto extended_capabilities;
 	at = config[CAPABILITIES] & 0xfcU;
-	for (unsigned int i = 0; i < 48 && at >= 0x40 && at + 4 <= 256; i++, at = config[at + 1] & 0xfcU) {
+	for (unsigned int i = 0; i < 48 && at >= 0x40 && at + 4 <= 256;
+	     i++, at = config[at + 1] & 0xfcU) {
 		if (config[at] == CAP_EXPRESS) {
 			express = at;
 			break;
@@ -94,7 +97,8 @@ extended_capabilities:
 			d->acs = ACS_UNKNOWN;
 		return;
 	}
-	for (at = extended(config, length, 0, &left); at; at = extended(config, length, at, &left)) {
+	for (at = extended(config, length, 0, &left); at;
+	     at = extended(config, length, at, &left)) {
 		unsigned int cap = le16(config + at);
 
 		if (cap == EXT_ACS && at + 8U <= length) {
@@ -110,7 +114,8 @@ void pci_config_anonymous(uint8_t *config, size_t length)
 {
 	unsigned int left;
 
-	for (unsigned int at = extended(config, length, 0, &left); at; at = extended(config, length, at, &left)) {
+	for (unsigned int at = extended(config, length, 0, &left); at;
+	     at = extended(config, length, at, &left)) {
 		if (le16(config + at) == EXT_SERIAL && at + 12U <= length)
 			memset(config + at + 4, 0, 8);
 	}

@@ -69,7 +69,8 @@ static enum peerdma_path_verdict verdict_of(enum peerdma_path_reason reason)
 	return peerdma_path_rule(reason)->verdict;
 }
 
-void machine_reach(const struct machine *m, unsigned int provider, unsigned int client, struct reach *out)
+void machine_reach(const struct machine *m, unsigned int provider, unsigned int client,
+		   struct reach *out)
 {
 	const struct device *a = &m->devices[provider], *b = &m->devices[client];
 	struct walk walk = { .machine = m, .unread = &out->unread };
@@ -84,7 +85,8 @@ void machine_reach(const struct machine *m, unsigned int provider, unsigned int 
 	facts->provider_bridge = host_bridge(m, out->provider_bridge);
 	facts->client_bridge = host_bridge(m, out->client_bridge);
 	facts->same_bridge = !strcmp(a->host, b->host);
-	facts->emulated = a->subvendor == PEERDMA_VENDOR_QEMU || b->subvendor == PEERDMA_VENDOR_QEMU;
+	facts->emulated = a->subvendor == PEERDMA_VENDOR_QEMU ||
+		b->subvendor == PEERDMA_VENDOR_QEMU;
 	facts->amd = !strcmp(m->cpu_vendor, "AuthenticAMD");
 	facts->cpu_family = m->cpu_family < 0 ? 0 : (unsigned int)m->cpu_family;
 	facts->translated = b->iommu == IOMMU_TRANSLATING;

@@ -37,7 +37,8 @@ bool tree_is_live(const struct tree *t);
 int tree_read(struct tree *t, const char *path, const char **data, size_t *length);
 /* Only the lines that `keep` wants, for files that are large or have more in them than concerns us. */
 typedef bool (*tree_keep)(const char *line, size_t length, void *arg);
-int tree_lines(struct tree *t, const char *path, tree_keep keep, void *arg, const char **data, size_t *length);
+int tree_lines(struct tree *t, const char *path, tree_keep keep, void *arg, const char **data,
+	       size_t *length);
 /* The same of the kernel's log, in a captured tree a file of that name. */
 #define TREE_LOG	"/dev/kmsg"
 int tree_log(struct tree *t, tree_keep keep, void *arg, const char **data);
@@ -45,7 +46,8 @@ int tree_link(struct tree *t, const char *path, const char **target);
 /* Sorted; a name each, ended by an empty one: "a\0b\0\0". */
 int tree_list(struct tree *t, const char *path, const char **names);
 /* Runs argv (argv[0] is looked for in the administrators' folders only), no shell; `name` is its file's in a bundle. */
-int tree_command(struct tree *t, const char *name, const char *const argv[], const char **data, size_t *length);
+int tree_command(struct tree *t, const char *name, const char *const argv[], const char **data,
+		 size_t *length);
 
 /* What was learnt in another way, as if it had been a file.  0 or -errno. */
 int tree_put(struct tree *t, const char *path, const char *data, size_t length);
@@ -58,9 +60,11 @@ int tree_node(struct tree *t, const char *path, struct tree_node *node);
 
 /* The first line, cleaned for printing and cut to `size`; "" on error. */
 int tree_word(struct tree *t, const char *path, char *out, size_t size);
-int tree_clean(char *out, size_t size, const char *s, size_t length);	/* the same of text at hand */
+/* The same of text at hand */
+int tree_clean(char *out, size_t size, const char *s, size_t length);
 int tree_number(struct tree *t, const char *path, int64_t *out);
-bool tree_exists(struct tree *t, const char *path);	/* of files that can be read, and of folders */
+/* Of files that can be read, and of folders */
+bool tree_exists(struct tree *t, const char *path);
 
 #define tree_next(name)	((name) + strlen(name) + 1)
 

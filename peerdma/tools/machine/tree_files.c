@@ -36,7 +36,8 @@ int tree_read(struct tree *t, const char *path, const char **data, size_t *lengt
 
 int tree_put(struct tree *t, const char *path, const char *data, size_t length)
 {
-	struct tree_entry *e = tree_entry_find(t, TREE_READ, path) ? NULL : tree_entry_add(t, TREE_READ, path);
+	struct tree_entry *e = tree_entry_find(t, TREE_READ, path) ? NULL :
+		tree_entry_add(t, TREE_READ, path);
 
 	if (!e)
 		return -ENOMEM;
@@ -90,7 +91,8 @@ static int read_lines(struct tree_entry *e, int fd, tree_keep keep, void *arg)
 	return ret;
 }
 
-int tree_lines(struct tree *t, const char *path, tree_keep keep, void *arg, const char **data, size_t *length)
+int tree_lines(struct tree *t, const char *path, tree_keep keep, void *arg, const char **data,
+	       size_t *length)
 {
 	struct tree_entry *e = tree_entry_find(t, TREE_LINES, path);
 	int fd;

@@ -20,7 +20,8 @@
 static int run(const char *const argv[], char **data, size_t *length)
 {
 	static const char *const folders[] = { "/usr/sbin/", "/sbin/", "/usr/bin/", "/bin/" };
-	char *environment[] = { (char *)"LC_ALL=C", (char *)"PATH=/usr/sbin:/sbin:/usr/bin:/bin", NULL };
+	char *environment[] = { (char *)"LC_ALL=C", (char *)"PATH=/usr/sbin:/sbin:/usr/bin:/bin",
+				NULL };
 	posix_spawn_file_actions_t actions;
 	int ends[2], ret = -ENOENT, status;
 	char program[64];
@@ -55,7 +56,8 @@ static int run(const char *const argv[], char **data, size_t *length)
 	return ret;
 }
 
-int tree_command(struct tree *t, const char *name, const char *const argv[], const char **data, size_t *length)
+int tree_command(struct tree *t, const char *name, const char *const argv[], const char **data,
+		 size_t *length)
 {
 	struct tree_entry *e = tree_entry_find(t, TREE_COMMAND, name);
 	char path[256];
@@ -70,7 +72,8 @@ int tree_command(struct tree *t, const char *name, const char *const argv[], con
 		} else {
 			snprintf(path, sizeof(path), TREE_COMMANDS "%s", name);
 			fd = tree_open_file(t, path);
-			e->error = fd < 0 ? fd : file_read_all(fd, TREE_FILE_MAX, &e->data, &e->length);
+			e->error = fd < 0 ? fd : file_read_all(fd, TREE_FILE_MAX, &e->data,
+							       &e->length);
 			if (fd >= 0)
 				close(fd);
 		}

@@ -16,7 +16,8 @@
 
 int tree_open_below(const struct tree *t, const char *path, int flags)
 {
-	struct open_how how = { .flags = (unsigned int)flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	struct open_how how = { .flags = (unsigned int)flags | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT };
 	int fd, left = TRIES;
 
 	if (t->root < 0)
@@ -26,7 +27,8 @@ int tree_open_below(const struct tree *t, const char *path, int flags)
 	} while (fd < 0 && errno == EAGAIN && --left);
 	/* A kernel before 5.6, or a sandbox that does not know the call: then links are not followed at the end. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(t->root, *path == '/' ? path + 1 : path, flags | O_CLOEXEC | O_NOFOLLOW);
+		fd = openat(t->root, *path == '/' ? path + 1 : path,
+			    flags | O_CLOEXEC | O_NOFOLLOW);
 	return fd;
 }
 

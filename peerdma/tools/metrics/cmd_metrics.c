@@ -103,8 +103,10 @@ int cmd_metrics(struct tool *tool, int argc, char **argv)
 	const char *file = NULL, *word = "openmetrics";
 	bool no_doctor = false, no_processes = false;
 	const struct tool_own own[] = {
-		{ .name = "output", .letter = 'o', .value = &file, .path = true }, { .name = "format", .value = &word },
-		{ .name = "no-doctor", .given = &no_doctor }, { .name = "no-processes", .given = &no_processes },
+		{ .name = "output", .letter = 'o', .value = &file, .path = true },
+		{ .name = "format", .value = &word },
+		{ .name = "no-doctor", .given = &no_doctor },
+		{ .name = "no-processes", .given = &no_processes },
 	};
 	enum metrics_format format = METRICS_OPENMETRICS;
 	struct metrics m;
@@ -125,7 +127,8 @@ int cmd_metrics(struct tool *tool, int argc, char **argv)
 	if (ret == -ENOMEM)
 		warn("metrics: out of memory");
 	else if (ret)
-		warn("metrics: %s: %s", file, ret == -EINVAL ? "not a regular file" : strerror(-ret));
+		warn("metrics: %s: %s", file,
+		     ret == -EINVAL ? "not a regular file" : strerror(-ret));
 	else if (!m.something)
 		warn("metrics: neither pins nor GPUs nor caches can be read; run it as root, and see 'peerdma pins' and 'peerdma bar1'");
 	ret = ret || m.malformed ? EXIT_ERROR : m.something ? EXIT_OK : EXIT_UNKNOWN;

@@ -54,7 +54,8 @@ static int module(const struct tool *tool, bool processes, struct metrics *m)
 		enum top_counter counter;
 		const char *operation;
 	} operations[] = {
-		{ TOP_PINS, "pin" }, { TOP_UNPINS, "unpin" }, { TOP_MAPS, "map" }, { TOP_UNMAPS, "unmap" }, { TOP_EXPORTS, "export" },
+		{ TOP_PINS, "pin" }, { TOP_UNPINS, "unpin" }, { TOP_MAPS, "map" },
+		{ TOP_UNMAPS, "unmap" }, { TOP_EXPORTS, "export" },
 	};
 	struct top_sample s = { 0 };
 	char pid[24];
@@ -67,14 +68,16 @@ static int module(const struct tool *tool, bool processes, struct metrics *m)
 	m->something |= s.has_module;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		if (top_known(&s.module, operations[i].counter))
-			metric_add(m, METRIC_OPERATIONS, s.module.value[operations[i].counter], "operation", operations[i].operation, NULL);
+			metric_add(m, METRIC_OPERATIONS, s.module.value[operations[i].counter],
+				   "operation", operations[i].operation, NULL);
 	}
 	if (top_known(&s.module, TOP_REVOCATIONS))
 		metric_add(m, METRIC_REVOCATIONS, s.module.value[TOP_REVOCATIONS], NULL);
 	if (top_known(&s.module, TOP_FAULTS))
 		metric_add(m, METRIC_VIEW_FAULTS, s.module.value[TOP_FAULTS], NULL);
 	for (size_t i = 0; processes && i < s.process_count; i++)
-		metric_add(m, METRIC_PROCESS_REVOCATIONS, top_revocations(&s.processes[i]), "pid", number(s.processes[i].pid, pid),
+		metric_add(m, METRIC_PROCESS_REVOCATIONS, top_revocations(&s.processes[i]), "pid",
+			   number(s.processes[i].pid, pid),
 			   "comm", s.processes[i].comm, NULL);
 	top_free(&s);
 	return ret;
@@ -88,7 +91,8 @@ static int mappings(const struct pins_table *table, struct metrics *m)
 	for (size_t i = 0; !ret && i < table->count; i++)
 		ret = top_pin_devices(table->pins[i].devices, &s);
 	for (size_t i = 0; !ret && i < s.device_count; i++)
-		metric_add(m, METRIC_DEVICE_MAPPINGS, s.devices[i].mappings, "device", s.devices[i].name, NULL);
+		metric_add(m, METRIC_DEVICE_MAPPINGS, s.devices[i].mappings, "device",
+			   s.devices[i].name, NULL);
 	top_free(&s);
 	return ret;
 }
@@ -99,16 +103,19 @@ static void pin(const struct pin *p, bool processes, struct metrics *m)
 	char pid[24];
 
 	metric_add(m, METRIC_PINS, 1, "provider", p->provider, "state", p->state, NULL);
-	metric_add(m, METRIC_PINNED_BYTES, holds ? p->pinned_length : 0, "provider", p->provider, NULL);
+	metric_add(m, METRIC_PINNED_BYTES, holds ? p->pinned_length : 0, "provider", p->provider,
+		   NULL);
 	if (!processes)
 		return;
 	number(p->pid, pid);
 	metric_add(m, METRIC_PROCESS_PINS, holds, "pid", pid, "comm", p->comm, NULL);
-	metric_add(m, METRIC_PROCESS_PINNED, holds ? p->pinned_length : 0, "pid", pid, "comm", p->comm, NULL);
+	metric_add(m, METRIC_PROCESS_PINNED, holds ? p->pinned_length : 0, "pid", pid, "comm",
+		   p->comm, NULL);
 }
 
 /* The table stays the caller's, empty if it cannot be read. */
-static int pins(const struct tool *tool, bool processes, struct pins_table *table, bool *known, struct metrics *m)
+static int pins(const struct tool *tool, bool processes, struct pins_table *table, bool *known,
+		struct metrics *m)
 {
 	int ret = pins_read(tool->root, table);
 
@@ -148,11 +155,14 @@ static int accounts(const struct tool *tool, struct metrics *m)
 		return 0;
 	for (int k = 0; k < TAKEN; k++) {
 		if (a.limit_known[k])
-			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY_LIMIT : METRIC_USER_OBJECTS_LIMIT,
-				   a.limits[k] ? a.limits[k] : METRIC_UNLIMITED, "resource", taken_names[k], NULL);
+			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY_LIMIT :
+				   METRIC_USER_OBJECTS_LIMIT, a.limits[k] ? a.limits[k] :
+				   METRIC_UNLIMITED, "resource", taken_names[k], NULL);
 		for (size_t i = 0; i < a.count; i++)
-			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY : METRIC_USER_OBJECTS, a.users[i].taken[k],
-				   "uid", number(a.users[i].uid, uid), "resource", taken_names[k], NULL);
+			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY : METRIC_USER_OBJECTS,
+				   a.users[i].taken[k],
+				   "uid", number(a.users[i].uid, uid), "resource", taken_names[k],
+				   NULL);
 	}
 	accounts_free(&a);
 	return 0;
@@ -160,7 +170,8 @@ static int accounts(const struct tool *tool, struct metrics *m)
 
 /* ---- GPUs ---- */
 
-static int gpu(const struct tool *tool, const struct gpu *g, const struct pins_table *table, bool pins_known, struct metrics *m)
+static int gpu(const struct tool *tool, const struct gpu *g, const struct pins_table *table,
+	       bool pins_known, struct metrics *m)
 {
 	struct gpu_aperture v;
 	char index[24];
@@ -169,21 +180,25 @@ static int gpu(const struct tool *tool, const struct gpu *g, const struct pins_t
 	if (ret)
 		return ret;
 	number(g->index, index);
-	metric_add(m, METRIC_GPU_INFO, 1, "gpu", index, "pci", g->pci, "name", g->name, "uuid", g->uuid, NULL);
+	metric_add(m, METRIC_GPU_INFO, 1, "gpu", index, "pci", g->pci, "name", g->name, "uuid",
+		   g->uuid, NULL);
 	if (g->has_bar1) {
 		metric_add(m, METRIC_BAR1_SIZE, g->total, "gpu", index, "pci", g->pci, NULL);
 		metric_add(m, METRIC_BAR1_USED, g->used, "gpu", index, "pci", g->pci, NULL);
 	}
 	if (v.bar >= 0 && pins_known) {
-		metric_add(m, METRIC_APERTURE_HELD, v.aperture.held, "gpu", index, "pci", g->pci, NULL);
+		metric_add(m, METRIC_APERTURE_HELD, v.aperture.held, "gpu", index, "pci", g->pci,
+			   NULL);
 		if (!v.scattered)
-			metric_add(m, METRIC_APERTURE_FREE_RUN, v.aperture.free.largest, "gpu", index, "pci", g->pci, NULL);
+			metric_add(m, METRIC_APERTURE_FREE_RUN, v.aperture.free.largest, "gpu",
+				   index, "pci", g->pci, NULL);
 	}
 	aperture_free(&v.aperture);
 	return 0;
 }
 
-static int gpus(const struct tool *tool, const struct pins_table *table, bool pins_known, struct metrics *m)
+static int gpus(const struct tool *tool, const struct pins_table *table, bool pins_known,
+		struct metrics *m)
 {
 	struct gpus all;
 	int ret = gpus_read(tool->root, &all);
@@ -205,14 +220,16 @@ static int gpus(const struct tool *tool, const struct pins_table *table, bool pi
 /* ---- registration caches ---- */
 
 /* A label for each cache: a counter must not go back when a process closes one of several. */
-static void cache(const struct remote_process *p, const struct remote_cache *from, struct metrics *m)
+static void cache(const struct remote_process *p, const struct remote_cache *from,
+		  struct metrics *m)
 {
 	const struct peerdma_cache_counters *c = &from->counters;
 	const struct {
 		const char *reason;
 		uint64_t value;
 	} ended[] = {
-		{ "merged", c->merges }, { "evicted", c->evictions }, { "invalidated", c->invalidations }, { "stale", c->stale },
+		{ "merged", c->merges }, { "evicted", c->evictions },
+		{ "invalidated", c->invalidations }, { "stale", c->stale },
 	};
 	char pid[24], serial[24];
 
@@ -223,7 +240,8 @@ static void cache(const struct remote_process *p, const struct remote_cache *fro
 	metric_add(m, METRIC_CACHE_HITS, c->hits, PROCESS, NULL);
 	metric_add(m, METRIC_CACHE_FAILURES, c->failures, PROCESS, NULL);
 	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
-		metric_add(m, METRIC_CACHE_ENDED, ended[i].value, PROCESS, "reason", ended[i].reason, NULL);
+		metric_add(m, METRIC_CACHE_ENDED, ended[i].value, PROCESS, "reason",
+			   ended[i].reason, NULL);
 	metric_add(m, METRIC_CACHE_REGIONS, c->regions, PROCESS, "state", "live", NULL);
 	metric_add(m, METRIC_CACHE_REGIONS, c->dead, PROCESS, "state", "ended", NULL);
 	metric_add(m, METRIC_CACHE_REGISTERED, c->bytes, PROCESS, NULL);
@@ -267,7 +285,8 @@ static int findings(struct machine *machine, struct metrics *m)
 		const struct finding *f = &d.findings[i];
 
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 1, "verdict", verdict_word(f->verdict), NULL);
-		metric_add(m, METRIC_DOCTOR_VERDICT, f->verdict, "check", f->check->name, "subject", f->subject, NULL);
+		metric_add(m, METRIC_DOCTOR_VERDICT, f->verdict, "check", f->check->name, "subject",
+			   f->subject, NULL);
 	}
 	doctor_free(&d);
 	return ret;

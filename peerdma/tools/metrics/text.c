@@ -78,7 +78,8 @@ void metric_add(struct metrics *m, enum metric which, uint64_t value, ...)
 
 static int by_labels(const void *a, const void *b)
 {
-	return strcmp(((const struct metric_sample *)a)->labels, ((const struct metric_sample *)b)->labels);
+	return strcmp(((const struct metric_sample *)a)->labels,
+		      ((const struct metric_sample *)b)->labels);
 }
 
 static uint64_t joined(const struct metric_family *family, uint64_t a, uint64_t b)
@@ -101,19 +102,22 @@ static void join(const struct metric_family *family, struct metric_samples *all)
 		if (strcmp(all->samples[i].labels, all->samples[n].labels)) {
 			all->samples[++n] = all->samples[i];
 		} else {
-			all->samples[n].value = joined(family, all->samples[n].value, all->samples[i].value);
+			all->samples[n].value = joined(family, all->samples[n].value,
+						       all->samples[i].value);
 			free(all->samples[i].labels);
 		}
 	}
 	all->count = all->count ? n + 1 : 0;
 }
 
-static void print_family(const struct metric_family *family, const struct metric_samples *all, enum metrics_format format, FILE *to)
+static void print_family(const struct metric_family *family, const struct metric_samples *all,
+			 enum metrics_format format, FILE *to)
 {
-	const char *total = family->counter ? "_total" : "", *suffix = format == METRICS_PROMETHEUS ? total : "";
+	const char *total = family->counter ? "_total" : "",
+		*suffix = format == METRICS_PROMETHEUS ? total : "";
 
-	fprintf(to, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, suffix, family->help, family->name, suffix,
-		family->counter ? "counter" : "gauge");
+	fprintf(to, "# HELP %s%s %s\n# TYPE %s%s %s\n", family->name, suffix, family->help,
+		family->name, suffix, family->counter ? "counter" : "gauge");
 	if (family->unit && format == METRICS_OPENMETRICS)
 		fprintf(to, "# UNIT %s %s\n", family->name, family->unit);
 	for (size_t i = 0; i < all->count; i++) {

@@ -47,7 +47,8 @@ static bool line_parse(const struct header *h, const char *s, const char *end, s
 {
 	struct field fields[COLUMNS_MAX];
 
-	if (tsv_split(s, end, fields, COLUMNS_MAX) != h->count || !text_u64(fields[h->uid].s, fields[h->uid].length, &a->uid))
+	if (tsv_split(s, end, fields, COLUMNS_MAX) != h->count ||
+	    !text_u64(fields[h->uid].s, fields[h->uid].length, &a->uid))
 		return false;
 	for (int i = 0; i < TAKEN; i++)
 		if (!text_u64(fields[h->taken[i]].s, fields[h->taken[i]].length, &a->taken[i]))
@@ -65,7 +66,8 @@ static bool has_something(const struct account *a)
 
 static int add(struct accounts *accounts, const struct account *a)
 {
-	struct account *bigger = reallocarray(accounts->users, accounts->count + 1, sizeof(*bigger));
+	struct account *bigger = reallocarray(accounts->users, accounts->count + 1,
+					      sizeof(*bigger));
 
 	if (!bigger)
 		return -ENOMEM;
@@ -130,7 +132,8 @@ int accounts_read(const char *root, struct accounts *accounts)
 		snprintf(name, sizeof(name), "max_%s_per_user", taken_names[i]);
 		accounts->limit_known[i] = parameter_read(root, name, &accounts->limits[i]);
 	}
-	accounts->limit_known[TAKEN_APERTURE] = parameter_read(root, "max_aperture_mib_per_user", &accounts->limits[TAKEN_APERTURE]) &&
+	accounts->limit_known[TAKEN_APERTURE] = parameter_read(root, "max_aperture_mib_per_user",
+							       &accounts->limits[TAKEN_APERTURE]) &&
 		accounts->limits[TAKEN_APERTURE] <= UINT64_MAX >> 20;
 	accounts->limits[TAKEN_APERTURE] <<= 20;
 	return 0;

@@ -14,7 +14,8 @@
 
 #define ACCOUNTS_PATH "/sys/kernel/debug/peerdma/accounts"
 
-enum { TAKEN_PINS, TAKEN_MAPPINGS, TAKEN_VIEWS, TAKEN_EXPORTS, TAKEN_APERTURE, TAKEN_LOCKED, TAKEN };
+enum { TAKEN_PINS, TAKEN_MAPPINGS, TAKEN_VIEWS, TAKEN_EXPORTS, TAKEN_APERTURE, TAKEN_LOCKED,
+       TAKEN };
 
 /* The field's name: "pins", "mappings", ... */
 extern const char *const taken_names[TAKEN];
@@ -25,10 +26,12 @@ struct account {
 };
 
 struct accounts {
-	struct account *users;		/* in the table's order; those that have nothing are left out */
+	/* In the table's order; those that have nothing are left out */
+	struct account *users;
 	size_t count;
 	size_t malformed;		/* lines that are no account, left out */
-	uint64_t limits[TAKEN];		/* 0: no limit; LOCKED has none here, it is RLIMIT_MEMLOCK */
+	/* 0: no limit; LOCKED has none here, it is RLIMIT_MEMLOCK */
+	uint64_t limits[TAKEN];
 	bool limit_known[TAKEN];
 };
 

@@ -28,14 +28,16 @@ static const char usage[] =
 static void print_table(const struct pins_table *pins)
 {
 	static const char *const titles[] = {
-		"ID>", "PID>", "HANDLE>", "COMMAND", "CLIENT", "PROVIDER", "STATE", "FLAGS", "ADDRESS", "SIZE>", "PAGES>", "MAPPINGS>",
+		"ID>", "PID>", "HANDLE>", "COMMAND", "CLIENT", "PROVIDER", "STATE", "FLAGS",
+		"ADDRESS", "SIZE>", "PAGES>", "MAPPINGS>",
 		"VIEWS>", "DMA-BUFS>", "UID>",
 	};
 	struct table *table = table_new(titles, sizeof(titles) / sizeof(titles[0]));
 
 	for (size_t i = 0; i < pins->count; i++) {
 		const struct pin *p = &pins->pins[i];
-		char pid[24], addr[24], size[32], pages[64] = "?", mappings[24], views[24], exports[24], page[32], uid[24] = "?";
+		char pid[24], addr[24], size[32], pages[64] = "?", mappings[24], views[24],
+			exports[24], page[32], uid[24] = "?";
 		char id[24], handle[24] = "-";
 
 		snprintf(id, sizeof(id), "%" PRIu64, p->id);
@@ -44,7 +46,8 @@ static void print_table(const struct pins_table *pins)
 		snprintf(pid, sizeof(pid), "%" PRIu64, p->pid);
 		snprintf(addr, sizeof(addr), "0x%" PRIx64, p->addr);
 		if (p->page_shift)
-			snprintf(pages, sizeof(pages), "%" PRIu64 " x %s", p->pinned_length >> p->page_shift,
+			snprintf(pages, sizeof(pages), "%" PRIu64 " x %s",
+				 p->pinned_length >> p->page_shift,
 				 text_size(1ULL << p->page_shift, page));
 		snprintf(mappings, sizeof(mappings), "%" PRIu64, p->mappings);
 		snprintf(views, sizeof(views), "%" PRIu64, p->views);
@@ -52,8 +55,8 @@ static void print_table(const struct pins_table *pins)
 		if (p->uid != UINT64_MAX)
 			snprintf(uid, sizeof(uid), "%" PRIu64, p->uid);
 		table_add(table, (const char *[]){
-			id, pid, handle, p->comm, p->client, p->provider, p->state, p->flags, addr, text_size(p->length, size),
-			pages, mappings, views, exports, uid });
+			id, pid, handle, p->comm, p->client, p->provider, p->state, p->flags, addr,
+			text_size(p->length, size), pages, mappings, views, exports, uid });
 	}
 	table_print(table, "");
 }
@@ -107,7 +110,8 @@ static void print_people(const struct pins_table *table)
 }
 
 /* "3 of 65536", or "3" where there is no limit. */
-static void cell(char *out, size_t size, const struct accounts *accounts, const struct account *a, int what)
+static void cell(char *out, size_t size, const struct accounts *accounts, const struct account *a,
+		 int what)
 {
 	bool bytes = what >= TAKEN_APERTURE;
 	char has[32], most[32];
@@ -127,7 +131,8 @@ static void cell(char *out, size_t size, const struct accounts *accounts, const 
 /* What users have, next to what one user may have. */
 static void print_users(const struct accounts *accounts)
 {
-	static const char *const titles[] = { "UID>", "PINS>", "MAPPINGS>", "VIEWS>", "DMA-BUFS>", "APERTURE>", "LOCKED>" };
+	static const char *const titles[] = { "UID>", "PINS>", "MAPPINGS>", "VIEWS>", "DMA-BUFS>",
+					      "APERTURE>", "LOCKED>" };
 	struct table *table;
 
 	if (!accounts->count)
@@ -140,15 +145,17 @@ static void print_users(const struct accounts *accounts)
 		snprintf(uid, sizeof(uid), "%" PRIu64, accounts->users[i].uid);
 		for (int k = 0; k < TAKEN; k++)
 			cell(cells[k], sizeof(cells[k]), accounts, &accounts->users[i], k);
-		table_add(table, (const char *[]){ uid, cells[TAKEN_PINS], cells[TAKEN_MAPPINGS], cells[TAKEN_VIEWS],
-						   cells[TAKEN_EXPORTS], cells[TAKEN_APERTURE], cells[TAKEN_LOCKED] });
+		table_add(table, (const char *[]){ uid, cells[TAKEN_PINS], cells[TAKEN_MAPPINGS],
+						   cells[TAKEN_VIEWS], cells[TAKEN_EXPORTS],
+						   cells[TAKEN_APERTURE], cells[TAKEN_LOCKED] });
 	}
 	table_print(table, "");
 }
 
 static void json_users(struct json_object *o, const struct accounts *accounts)
 {
-	struct json_object *limits = json_object_in(o, "user_limits"), *users = json_array_in(o, "users");
+	struct json_object *limits = json_object_in(o, "user_limits"),
+		*users = json_array_in(o, "users");
 
 	for (int k = 0; k < TAKEN_LOCKED; k++) {
 		if (accounts->limit_known[k])
@@ -204,7 +211,8 @@ int cmd_pins(struct tool *tool, int argc, char **argv)
 		print_users(&accounts);
 	if (table.malformed) {
 		warn("pins: " PINS_PATH ": line %zu is no pin (%zu such lines left out); "
-		     "use the command and the module of one release", table.first_malformed, table.malformed);
+		     "use the command and the module of one release", table.first_malformed,
+		     table.malformed);
 		ret = EXIT_ERROR;
 	}
 	if ((no_accounts && no_accounts != -ENOENT) || (!no_accounts && accounts.malformed)) {

@@ -95,7 +95,8 @@ static int segments_parse(const struct field *f, struct pin *pin)
 		struct phys_range *r = &pin->segments[pin->segment_count];
 
 		if (!colon || !text_u64(s, colon - s, &r->start) ||
-		    !text_u64(colon + 1, stop - colon - 1, &r->length) || r->start + r->length < r->start)
+		    !text_u64(colon + 1, stop - colon - 1, &r->length) ||
+		    r->start + r->length < r->start)
 			return -EBADMSG;
 		pin->segment_count++;
 		if (!comma)
@@ -132,7 +133,8 @@ static int field_parse(const struct column *column, const struct field *f, struc
 
 static int fill_text(struct pin *pin)
 {
-	char **texts[] = { &pin->comm, &pin->client, &pin->provider, &pin->state, &pin->flags, &pin->devices };
+	char **texts[] = { &pin->comm, &pin->client, &pin->provider, &pin->state, &pin->flags,
+			   &pin->devices };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (!*texts[i])
@@ -241,7 +243,8 @@ const char *pins_why(int error)
 		return PINS_PATH ": not there; load the module with 'modprobe peerdma', "
 		       "and if that is done, 'mount -t debugfs none /sys/kernel/debug'";
 	case -EBADMSG:
-		return PINS_PATH ": not a table of pins; use the command and the module of one release";
+		return PINS_PATH
+		       ": not a table of pins; use the command and the module of one release";
 	case -EFBIG:
 		return PINS_PATH ": larger than 64 MiB";
 	default:

@@ -21,7 +21,8 @@ struct phys_range {
 /* Numbers that the table does not have are 0, text is "". */
 struct pin {
 	uint64_t id;		/* the kernel's log calls the pin so */
-	uint64_t handle;	/* and the program that made it so; 0: it has none, or it is not in the table */
+	/* And the program that made it so; 0: it has none, or it is not in the table */
+	uint64_t handle;
 	uint64_t pid;
 	char *comm, *client, *provider, *state, *flags;	/* cleaned */
 	uint64_t addr;

@@ -50,10 +50,13 @@ static int options(struct tool *tool, int argc, char **argv, struct top_wish *wi
 	const char *delay = NULL, *count = NULL, *sort = NULL;
 	bool once = false;
 	const struct tool_own own[] = {
-		{ .name = "delay", .letter = 'd', .value = &delay }, { .name = "count", .letter = 'n', .value = &count },
-		{ .name = "once", .given = &once }, { .name = "sort", .value = &sort }, { .name = "plain", .given = plain },
+		{ .name = "delay", .letter = 'd', .value = &delay },
+		{ .name = "count", .letter = 'n', .value = &count },
+		{ .name = "once", .given = &once }, { .name = "sort", .value = &sort },
+		{ .name = "plain", .given = plain },
 	};
-	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own, sizeof(own) / sizeof(own[0]), usage);
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own,
+				   sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
 		return ret;
@@ -108,7 +111,8 @@ static int plain_or_json(const struct tool *tool, const struct top_wish *wish)
 		} else {
 			if (looks)
 				fputs("\n---\n", stdout);
-			top_text(tool, &now, wish->order, UINT_MAX, stdout);	/* a terminal wraps, a file need not */
+			/* A terminal wraps, a file need not */
+			top_text(tool, &now, wish->order, UINT_MAX, stdout);
 			ret = fflush(stdout) ? EXIT_ERROR : EXIT_OK;
 		}
 	}
@@ -126,6 +130,7 @@ int cmd_top(struct tool *tool, int argc, char **argv)
 	if (ret >= 0)
 		return ret;
 	gpus_hold();
-	plain |= tool->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term || !strcmp(term, "dumb");
+	plain |= tool->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term ||
+		!strcmp(term, "dumb");
 	return plain ? plain_or_json(tool, &wish) : top_screen(tool, &wish);
 }

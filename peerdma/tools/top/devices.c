@@ -23,7 +23,8 @@
 
 /* Calls `each` for the names in a folder that begin with `begin`; a folder that is not there has none. */
 static int names(const struct tool *tool, const char *folder, const char *begin,
-		 int (*each)(const struct tool *tool, const char *name, struct top_sample *s), struct top_sample *s)
+		 int (*each)(const struct tool *tool, const char *name, struct top_sample *s),
+		 struct top_sample *s)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -61,8 +62,9 @@ static int table(const struct tool *tool, const char *name, const char *file, st
 	free(data);
 	if (ret != -EBADMSG)
 		return ret;
-	return top_missing(s, "%s by process: %s: not a table of %s", strcmp(file, "users") ? "DMA" : "revocations",
-			   strcmp(file, "users") ? DEBUGFS "/peerdma_*/clients" : path, file);
+	return top_missing(s, "%s by process: %s: not a table of %s",
+			   strcmp(file, "users") ? "DMA" : "revocations", strcmp(file, "users") ?
+			   DEBUGFS "/peerdma_*/clients" : path, file);
 }
 
 static int clients(const struct tool *tool, const char *name, struct top_sample *s)
@@ -80,9 +82,10 @@ int top_read_clients(const struct tool *tool, struct top_sample *s)
 {
 	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), "%s" DEBUGFS, tool->root) < (int)sizeof(path) && access(path, R_OK | X_OK) &&
-	    errno == EACCES)
-		return top_missing(s, "DMA by process, what a software GPU counts: " DEBUGFS ": this user may not read it; run as root");
+	if (snprintf(path, sizeof(path), "%s" DEBUGFS, tool->root) < (int)sizeof(path) &&
+	    access(path, R_OK | X_OK) && errno == EACCES)
+		return top_missing(s, "DMA by process, what a software GPU counts: " DEBUGFS
+				   ": this user may not read it; run as root");
 	return names(tool, DEBUGFS, "peerdma_", clients, s);
 }
 
@@ -96,8 +99,8 @@ static int card(int fd, struct top_sample *s)
 
 	if (ioctl(fd, FPGA_INFO, &info))
 		return 0;
-	snprintf(name, sizeof(name), "%04x:%02x:%02x.%x", info.pci_domain, info.pci_bus, info.pci_devfn >> 3 & 0x1f,
-		 info.pci_devfn & 7);
+	snprintf(name, sizeof(name), "%04x:%02x:%02x.%x", info.pci_domain, info.pci_bus,
+		 info.pci_devfn >> 3 & 0x1f, info.pci_devfn & 7);
 	device = top_device(s, name);
 	if (!device)
 		return -ENOMEM;
@@ -134,7 +137,8 @@ int top_read_cards(const struct tool *tool, struct top_sample *s)
 /* ---- RDMA devices ---- */
 
 /* Counters of a port, in words of four bytes. */
-static bool port_counter(const struct tool *tool, const char *device, const char *port, const char *counter, uint64_t *out)
+static bool port_counter(const struct tool *tool, const char *device, const char *port,
+			 const char *counter, uint64_t *out)
 {
 	char path[PATH_MAX], *data;
 	size_t length;

@@ -72,7 +72,8 @@ static struct top_gpu *find(struct top_sample *s, const char *uuid)
 	return NULL;
 }
 
-static int new_softgpu(const struct tool *tool, unsigned int n, const char *info, const char *uuid, struct top_sample *s)
+static int new_softgpu(const struct tool *tool, unsigned int n, const char *info, const char *uuid,
+		       struct top_sample *s)
 {
 	char memory[64], *bar1;
 	struct top_gpu *g = add(s);
@@ -87,18 +88,21 @@ static int new_softgpu(const struct tool *tool, unsigned int n, const char *info
 	if (top_word(info, "memory", memory, sizeof(memory)) && !pci_name(memory, g->pci))
 		*g->pci = 0;
 	if (!softgpu_file(tool, n, "bar1", &bar1)) {
-		g->has_bar1 = top_number(bar1, "total", &g->total) && top_number(bar1, "used", &g->used);
+		g->has_bar1 = top_number(bar1, "total", &g->total) &&
+			top_number(bar1, "used", &g->used);
 		free(bar1);
 	}
 	return 0;
 }
 
-static int from_softgpu(const struct tool *tool, unsigned int n, const char *info, struct top_sample *s)
+static int from_softgpu(const struct tool *tool, unsigned int n, const char *info,
+			struct top_sample *s)
 {
 	static const struct {
 		const char *name;
 		enum top_counter counter;
-	} names[] = { { "revocations", TOP_REVOCATIONS }, { "copies", TOP_COPIES }, { "bytes_copied", TOP_COPIED } };
+	} names[] = { { "revocations", TOP_REVOCATIONS }, { "copies", TOP_COPIES },
+		      { "bytes_copied", TOP_COPIED } };
 	struct top_gpu *g;
 	char uuid[96] = "";
 	uint64_t value;

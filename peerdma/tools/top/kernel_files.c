@@ -64,15 +64,18 @@ bool top_word(const char *data, const char *name, char *out, size_t size)
 
 enum { PID, COMM, DEVICE, COPIES, READ, WRITTEN, REVOCATIONS, COLUMNS };
 static const char *const columns[COLUMNS] = {
-	[PID] = "pid", [COMM] = "comm", [DEVICE] = "device", [COPIES] = "copies", [READ] = "bytes_read",
+	[PID] = "pid", [COMM] = "comm", [DEVICE] = "device", [COPIES] = "copies",
+	[READ] = "bytes_read",
 	[WRITTEN] = "bytes_written", [REVOCATIONS] = "revocations",
 };
 static const enum top_counter counters[COLUMNS] = {
-	[COPIES] = TOP_COPIES, [READ] = TOP_READ, [WRITTEN] = TOP_WRITTEN, [REVOCATIONS] = TOP_REVOCATIONS,
+	[COPIES] = TOP_COPIES, [READ] = TOP_READ, [WRITTEN] = TOP_WRITTEN,
+	[REVOCATIONS] = TOP_REVOCATIONS,
 };
 #define FIELDS_MAX 32
 
-static int client(const struct field *fields, const int *at, const char *driver, struct top_sample *s)
+static int client(const struct field *fields, const int *at, const char *driver,
+		  struct top_sample *s)
 {
 	struct top_device *device = NULL;
 	struct top_process *process;
@@ -117,7 +120,8 @@ int top_clients_parse(const char *data, size_t length, const char *driver, struc
 	int at[COLUMNS], ret;
 
 	for (size_t number = 0; line < end; number++) {
-		const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+		const char *newline = memchr(line, '\n', (size_t)(end - line)),
+			*stop = newline ? newline : end;
 		size_t n = tsv_split(line, stop, fields, FIELDS_MAX);
 
 		if (!number) {
@@ -151,7 +155,8 @@ int top_pin_devices(const char *text, struct top_sample *s)
 		char name[TOP_DEVICES_TEXT];
 		uint64_t n;
 
-		if (colon && colon > text && text_u64(colon + 1, length - (size_t)(colon + 1 - text), &n)) {
+		if (colon && colon > text &&
+		    text_u64(colon + 1, length - (size_t)(colon + 1 - text), &n)) {
 			cut(name, sizeof(name), text, (size_t)(colon - text));
 			device = top_device(s, name);
 			if (!device)

@@ -20,7 +20,8 @@ static void rate(const struct top_counts *before, struct top_counts *now, double
 	}
 }
 
-static const struct top_process *same_process(const struct top_sample *s, const struct top_process *p)
+static const struct top_process *same_process(const struct top_sample *s,
+					      const struct top_process *p)
 {
 	for (size_t i = 0; i < s->process_count; i++) {
 		if (s->processes[i].pid == p->pid && !strcmp(s->processes[i].comm, p->comm))
@@ -32,7 +33,8 @@ static const struct top_process *same_process(const struct top_sample *s, const 
 static const struct top_device *same_device(const struct top_sample *s, const struct top_device *d)
 {
 	for (size_t i = 0; i < s->device_count; i++) {
-		if (!strcmp(s->devices[i].name, d->name) && !strcmp(s->devices[i].driver, d->driver))
+		if (!strcmp(s->devices[i].name, d->name) &&
+		    !strcmp(s->devices[i].driver, d->driver))
 			return &s->devices[i];
 	}
 	return NULL;

@@ -19,8 +19,10 @@ int top_read_module(const struct tool *tool, struct top_sample *s)
 		const char *name;
 		enum top_counter counter;
 	} names[] = {
-		{ "pins", TOP_PINS }, { "unpins", TOP_UNPINS }, { "maps", TOP_MAPS }, { "unmaps", TOP_UNMAPS },
-		{ "exports", TOP_EXPORTS }, { "revocations", TOP_REVOCATIONS }, { "faults", TOP_FAULTS },
+		{ "pins", TOP_PINS }, { "unpins", TOP_UNPINS }, { "maps", TOP_MAPS },
+		{ "unmaps", TOP_UNMAPS },
+		{ "exports", TOP_EXPORTS }, { "revocations", TOP_REVOCATIONS },
+		{ "faults", TOP_FAULTS },
 	};
 	size_t length;
 	uint64_t n;
@@ -68,7 +70,8 @@ int top_read_pins(const struct tool *tool, struct top_sample *s)
 		ret = top_pin_devices(pin->devices, s);
 	}
 	if (!ret && table.malformed)
-		ret = top_missing(s, "pins by process: " PINS_PATH ": %zu lines are no pins; use the command and the module of "
+		ret = top_missing(s, "pins by process: " PINS_PATH
+				  ": %zu lines are no pins; use the command and the module of "
 				  "one release", table.malformed);
 	pins_free(&table);
 	return ret;
@@ -77,7 +80,8 @@ int top_read_pins(const struct tool *tool, struct top_sample *s)
 int top_look(const struct tool *tool, struct top_sample *s)
 {
 	static int (*const sources[])(const struct tool *tool, struct top_sample *s) = {
-		top_read_module, top_read_pins, top_read_users, top_read_clients, top_read_cards, top_read_rdma, top_read_gpus, top_read_caches,
+		top_read_module, top_read_pins, top_read_users, top_read_clients, top_read_cards,
+		top_read_rdma, top_read_gpus, top_read_caches,
 	};
 	struct timespec now;
 	int ret = 0;

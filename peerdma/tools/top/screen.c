@@ -151,8 +151,8 @@ static void show(struct screen *s, const struct top_sample *now)
 	}
 	if (localtime_r(&t, &tm))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	snprintf(title, sizeof(title), "peerdma top  %s  every %g s, by %s  (q quits, ? helps)", clock, s->wish.delay,
-		 top_order_name(s->wish.order));
+	snprintf(title, sizeof(title), "peerdma top  %s  every %g s, by %s  (q quits, ? helps)",
+		 clock, s->wish.delay, top_order_name(s->wish.order));
 	fputs(HOME BOLD, stdout);
 	/* The title is one row, whatever that loses: the figures need the others. */
 	row = line(s, title, strnlen(title, s->columns), 0);
@@ -176,7 +176,8 @@ static enum next key(struct screen *s)
 		char key;
 		enum top_order order;
 	} orders[] = {
-		{ 'h', TOP_BY_HELD }, { 'g', TOP_BY_GETS }, { 'd', TOP_BY_DMA }, { 'r', TOP_BY_REVOCATIONS }, { 'p', TOP_BY_PID },
+		{ 'h', TOP_BY_HELD }, { 'g', TOP_BY_GETS }, { 'd', TOP_BY_DMA },
+		{ 'r', TOP_BY_REVOCATIONS }, { 'p', TOP_BY_PID },
 		{ 'n', TOP_BY_NAME },
 	};
 	char c;

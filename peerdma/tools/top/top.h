@@ -23,7 +23,8 @@
 /* What only ever grows while its owner lives. */
 enum top_counter {
 	TOP_PINS, TOP_UNPINS, TOP_MAPS, TOP_UNMAPS, TOP_EXPORTS, TOP_REVOCATIONS, TOP_FAULTS,
-	TOP_GETS, TOP_HITS, TOP_ENDED,	/* of caches; ended: regions that were invalidated or found stale */
+	/* Of caches; ended: regions that were invalidated or found stale */
+	TOP_GETS, TOP_HITS, TOP_ENDED,
 	TOP_COPIES, TOP_COPIED,		/* a GPU's own engines; of a card: copies begun */
 	TOP_READ, TOP_WRITTEN,		/* bytes that devices read from memory, and wrote to it */
 	TOP_COUNTERS,
@@ -31,7 +32,8 @@ enum top_counter {
 
 struct top_counts {
 	uint32_t known;			/* bits of enum top_counter */
-	uint32_t rated;			/* those that were known before as well, and have not begun anew */
+	/* Those that were known before as well, and have not begun anew */
+	uint32_t rated;
 	uint64_t value[TOP_COUNTERS];
 	uint64_t change[TOP_COUNTERS];	/* since the look before */
 	double rate[TOP_COUNTERS];	/* a second */
@@ -152,7 +154,8 @@ bool top_dma(const struct top_counts *c, double *rate);
 /* ---- order.c ---- */
 
 /* Of `name`, NULL or an abbreviation of one: false: there is none. */
-enum top_order { TOP_BY_HELD, TOP_BY_GETS, TOP_BY_DMA, TOP_BY_REVOCATIONS, TOP_BY_PID, TOP_BY_NAME, TOP_ORDERS };
+enum top_order { TOP_BY_HELD, TOP_BY_GETS, TOP_BY_DMA, TOP_BY_REVOCATIONS, TOP_BY_PID, TOP_BY_NAME,
+		 TOP_ORDERS };
 bool top_order_find(const char *name, enum top_order *order);
 const char *top_order_name(enum top_order order);
 void top_sort(struct top_sample *s, enum top_order order);
@@ -160,7 +163,8 @@ void top_sort(struct top_sample *s, enum top_order order);
 /* ---- render.c, top_json.c ---- */
 
 /* Tables are no wider than `columns`; other lines may be. */
-void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order, unsigned int columns, FILE *to);
+void top_text(const struct tool *tool, const struct top_sample *s, enum top_order order,
+	      unsigned int columns, FILE *to);
 int top_json(const struct top_sample *s);
 
 /* ---- screen.c ---- */

@@ -8,9 +8,12 @@
 #include "top.h"
 
 static const char *const names[TOP_COUNTERS] = {
-	[TOP_PINS] = "pins", [TOP_UNPINS] = "unpins", [TOP_MAPS] = "maps", [TOP_UNMAPS] = "unmaps", [TOP_EXPORTS] = "exports",
-	[TOP_REVOCATIONS] = "revocations", [TOP_FAULTS] = "faults", [TOP_GETS] = "cache_gets", [TOP_HITS] = "cache_hits",
-	[TOP_ENDED] = "cache_invalidated", [TOP_COPIES] = "copies", [TOP_COPIED] = "bytes_copied", [TOP_READ] = "bytes_read",
+	[TOP_PINS] = "pins", [TOP_UNPINS] = "unpins", [TOP_MAPS] = "maps", [TOP_UNMAPS] = "unmaps",
+	[TOP_EXPORTS] = "exports",
+	[TOP_REVOCATIONS] = "revocations", [TOP_FAULTS] = "faults", [TOP_GETS] = "cache_gets",
+	[TOP_HITS] = "cache_hits",
+	[TOP_ENDED] = "cache_invalidated", [TOP_COPIES] = "copies", [TOP_COPIED] = "bytes_copied",
+	[TOP_READ] = "bytes_read",
 	[TOP_WRITTEN] = "bytes_written",
 };
 

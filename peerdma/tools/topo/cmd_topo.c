@@ -59,9 +59,11 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 	struct tree *tree;
 	struct wish w = { 0 };
 	const struct tool_own own[] = {
-		{ .name = "svg", .given = &w.svg }, { .name = "matrix", .given = &w.matrix }, { .name = "tree", .given = &w.tree },
+		{ .name = "svg", .given = &w.svg }, { .name = "matrix", .given = &w.matrix },
+		{ .name = "tree", .given = &w.tree },
 	};
-	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own, sizeof(own) / sizeof(own[0]), usage);
+	int ret = tool_options_own(tool, argc, argv, OPTION_JSON | OPTION_ASCII, own,
+				   sizeof(own) / sizeof(own[0]), usage);
 
 	if (ret >= 0)
 		return ret;

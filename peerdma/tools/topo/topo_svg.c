@@ -78,7 +78,8 @@ static struct drawing measuring(const struct drawing *d)
 /* ---- boxes ---- */
 
 /* The lines of a text that is wrapped; returns the height. */
-static double paragraph(const struct drawing *d, double x, double y, double width, const char *class, const char *s)
+static double paragraph(const struct drawing *d, double x, double y, double width,
+			const char *class, const char *s)
 {
 	bool bold = !strcmp(class, "slowtext");
 	double top = y;
@@ -102,10 +103,12 @@ static double paragraph(const struct drawing *d, double x, double y, double widt
 }
 
 /* Its first line: what it is, its address, and this on the right if there is room: true. */
-static bool heading(const struct drawing *d, const struct device *v, double x, double y, double width, const char *right)
+static bool heading(const struct drawing *d, const struct device *v, double x, double y,
+		    double width, const char *right)
 {
 	const char *what = *v->label ? v->label : topo_port_word(v);
-	double first = svg_width(what, strlen(what), SVG_SIZE, true) + 6, second = svg_width(v->name, strlen(v->name), SVG_SMALL, false);
+	double first = svg_width(what, strlen(what), SVG_SIZE, true) + 6,
+		second = svg_width(v->name, strlen(v->name), SVG_SMALL, false);
 	double third = svg_width(right, strlen(right), SVG_SMALL, false);
 	bool room = first + second + 8 + third <= width;
 
@@ -119,14 +122,16 @@ static bool heading(const struct drawing *d, const struct device *v, double x, d
 }
 
 /* What is in a box; returns its height. */
-static double inside(const struct drawing *d, const struct device *v, double x, double y, double width)
+static double inside(const struct drawing *d, const struct device *v, double x, double y,
+		     double width)
 {
 	unsigned int speed = 0, lanes = 0;
 	char now[32] = "", best[32], text[96];
 	const char *acs = !*v->label && v->acs == ACS_REDIRECT ? "ACS redirects" : "", *right;
 	double top = y;
 	/* What a port's files say of is the link below it, and the device there says it too. */
-	bool known = v->link.known && link_is_upward(v), slow = known && link_is_slow(d->m, v, &speed, &lanes);
+	bool known = v->link.known && link_is_upward(v), slow = known &&
+		link_is_slow(d->m, v, &speed, &lanes);
 
 	if (known)
 		link_text(v->link.speed, v->link.width, now);
@@ -135,7 +140,8 @@ static double inside(const struct drawing *d, const struct device *v, double x, 
 	if (!heading(d, v, x, y, width, right))
 		y += paragraph(d, x, y, width, "small", right);
 	if (slow) {
-		snprintf(text, sizeof(text), "%s, both ends can do %s", now, link_text(speed, lanes, best));
+		snprintf(text, sizeof(text), "%s, both ends can do %s", now,
+			 link_text(speed, lanes, best));
 		y += paragraph(d, x, y, width, "slowtext", text);
 	}
 	if (*v->label || v->port != PORT_DOWNSTREAM)
@@ -157,22 +163,26 @@ static double stroke_of(const struct link *l)
 }
 
 /* From the box above, at (from_x, from_y), to the left of this one. A line that several have in common is no link. */
-static void connect(const struct machine *m, const struct device *v, double from_x, double from_y, double x, double y)
+static void connect(const struct machine *m, const struct device *v, double from_x, double from_y,
+		    double x, double y)
 {
 	enum port_type above = v->parent >= 0 ? m->devices[v->parent].port : PORT_UNKNOWN;
-	bool own = above == PORT_ROOT || above == PORT_DOWNSTREAM, known = v->link.known && link_is_upward(v);
+	bool own = above == PORT_ROOT || above == PORT_DOWNSTREAM, known = v->link.known &&
+		link_is_upward(v);
 	unsigned int speed, lanes;
 
 	if (!known || !own)
 		printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" class=\"wire\"/>\n", from_x, from_y, y, x);
 	if (!known)
 		return;
-	printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" class=\"%s\" stroke-width=\"%g\"/>\n", from_x, own ? from_y : y, y, x,
-	       link_is_slow(m, v, &speed, &lanes) ? "slow" : "link", stroke_of(&v->link));
+	printf("<path d=\"M%.1f %.1fV%.1fH%.1f\" class=\"%s\" stroke-width=\"%g\"/>\n", from_x,
+	       own ? from_y : y, y, x, link_is_slow(m, v, &speed, &lanes) ? "slow" : "link",
+	       stroke_of(&v->link));
 }
 
 /* A device and what is below it; returns the height. */
-static double branch(const struct drawing *d, unsigned int i, double x, double y, double right, double from_x, double from_y)
+static double branch(const struct drawing *d, unsigned int i, double x, double y, double right,
+		     double from_x, double from_y)
 {
 	const struct device *v = &d->m->devices[i];
 	struct drawing measure = measuring(d);
@@ -240,7 +250,8 @@ static double panel(const struct drawing *d, unsigned int first, double x, doubl
 	}
 	for (unsigned int i = first; i < d->m->count; i++) {
 		if (is_root(d->m, i) && !strcmp(d->m->devices[i].host, host))
-			bottom += branch(d, i, x + PAD + d->step, bottom, x + PANEL_W - PAD, x + PAD + d->step / 2, y + HEAD);
+			bottom += branch(d, i, x + PAD + d->step, bottom, x + PANEL_W - PAD,
+					 x + PAD + d->step / 2, y + HEAD);
 	}
 	return bottom - BELOW + PAD - y;
 }
@@ -272,7 +283,8 @@ static double frame(const struct drawing *d, int node, double x, double y)
 		struct drawing measure = measuring(d);
 		double height = frame(&measure, node, x, y);
 
-		snprintf(title, sizeof(title), node < 0 ? "NUMA node not known" : "NUMA node %d", node);
+		snprintf(title, sizeof(title), node < 0 ? "NUMA node not known" : "NUMA node %d",
+			 node);
 		printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\" class=\"frame\"/>\n", x, y, frame_width(panels), height);
 		svg_text(stdout, x + PAD, y + 18, "name", title);
 	}
@@ -285,7 +297,8 @@ static double frame(const struct drawing *d, int node, double x, double y)
 			continue;
 		for (unsigned int c = 1; c < COLUMNS && c < panels; c++)
 			best = ends[c] < ends[best] ? c : best;
-		ends[best] += panel(d, d->hosts[i].first, x + PAD + best * (PANEL_W + GAP), ends[best]) + GAP;
+		ends[best] += panel(d, d->hosts[i].first, x + PAD + best * (PANEL_W + GAP),
+				    ends[best]) + GAP;
 		bottom = ends[best] > bottom ? ends[best] : bottom;
 	}
 	return bottom - GAP + PAD - y;
@@ -341,8 +354,9 @@ static const char *cell_text(enum path_class c)
 static void cell(double x, double y, double width, enum path_class c)
 {
 	printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"3\" class=\"%s\"/>\n"
-	       "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"middle\">%s</text>\n", x, y, width - 2, CELL_H - 2, cell_class(c),
-	       x + width / 2 - 1, y + 13, cell_text(c), path_name(c));
+	       "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"middle\">%s</text>\n", x, y,
+	       width - 2, CELL_H - 2, cell_class(c), x + width / 2 - 1, y + 13, cell_text(c),
+	       path_name(c));
 }
 
 static double cell_width(const struct machine *m)
@@ -379,12 +393,14 @@ static double matrix(const struct drawing *d, double y, double *wide)
 
 		for (unsigned int j = from; d->print && j < to; j++)
 			printf("<text x=\"%.1f\" y=\"%.1f\" class=\"far name\" text-anchor=\"middle\">%s</text>\n",
-			       MARGIN + (j - from + 1) * width + width / 2 - 1, y + 13, d->m->devices[d->m->shown[j]].label);
+			       MARGIN + (j - from + 1) * width + width / 2 - 1, y + 13,
+			       d->m->devices[d->m->shown[j]].label);
 		y += CELL_H;
 		for (unsigned int i = 0; i < shown; i++, y += CELL_H) {
 			if (!d->print)
 				continue;
-			svg_text(stdout, MARGIN, y + 13, "far name", d->m->devices[d->m->shown[i]].label);
+			svg_text(stdout, MARGIN, y + 13, "far name",
+				 d->m->devices[d->m->shown[i]].label);
 			for (unsigned int j = from; j < to; j++)
 				cell(MARGIN + (j - from + 1) * width, y, width,
 				     path_between(d->m, d->m->shown[i], d->m->shown[j], &meet));
@@ -427,7 +443,8 @@ static void line_key(struct keys *k, const char *class, double stroke, const cha
 	double x = key(k, 36, words);
 
 	if (k->print)
-		printf("<path d=\"M%.1f %.1fh36\" class=\"%s\" stroke-width=\"%g\"/>\n", x, k->y + 9, class, stroke);
+		printf("<path d=\"M%.1f %.1fh36\" class=\"%s\" stroke-width=\"%g\"/>\n", x,
+		       k->y + 9, class, stroke);
 }
 
 /* What colours and lines mean; returns the height. */
@@ -436,7 +453,8 @@ static double legend(const struct drawing *d, double y, double wide)
 	static const struct {
 		const char *class, *words;
 	} kinds[] = {
-		{ "GPU", "GPU" }, { "NIC", "network adapter" }, { "NVME", "NVMe drive" }, { "CARD", "card" }, { "bridge", "root port, switch" },
+		{ "GPU", "GPU" }, { "NIC", "network adapter" }, { "NVME", "NVMe drive" },
+		{ "CARD", "card" }, { "bridge", "root port, switch" },
 	};
 	struct keys k = { d->print, MARGIN, y, wide - MARGIN };
 
@@ -470,7 +488,8 @@ static double page(const struct drawing *d, double *wide)
 
 	if (!d->m->shown_count) {
 		if (d->print)
-			svg_text(stdout, MARGIN, y + 10, "small", "No GPUs, network adapters, NVMe drives or cards on the PCI bus.");
+			svg_text(stdout, MARGIN, y + 10, "small",
+				 "No GPUs, network adapters, NVMe drives or cards on the PCI bus.");
 		return y + 10 + MARGIN;
 	}
 	y += frames(d, y, wide) + 2 * GAP;
@@ -499,9 +518,11 @@ void topo_svg(const struct machine *m)
 	if ((deepest(m) + 1) * INDENT > INDENTS)
 		d.step = (double)INDENTS / (deepest(m) + 1);
 	height = page(&d, &wide);
-	snprintf(title, sizeof(title), "peerdma topo%s%s%s%s%s%s", *m->vendor || *m->product ? ": " : "", m->vendor,
-		 *m->vendor && *m->product ? " " : "", m->product, *m->release ? ", Linux " : "", m->release);
-	svg_begin(stdout, (unsigned int)(wide + 0.5), (unsigned int)(height + 0.5), title, style, dark);
+	snprintf(title, sizeof(title), "peerdma topo%s%s%s%s%s%s", *m->vendor ||
+		 *m->product ? ": " : "", m->vendor, *m->vendor && *m->product ? " " : "",
+		 m->product, *m->release ? ", Linux " : "", m->release);
+	svg_begin(stdout, (unsigned int)(wide + 0.5), (unsigned int)(height + 0.5), title, style,
+		  dark);
 	svg_text(stdout, MARGIN, MARGIN + 14, "name", title);
 	d.print = true;
 	page(&d, &wide);

@@ -41,9 +41,11 @@ static void device_words(const struct machine *m, const struct device *d, const 
 
 	printf("%s  %s  %s", d->label, d->name, d->title);
 	if (*d->known_as || d->software)
-		printf(" (%s%s%s)", d->known_as, *d->known_as && d->software ? ", " : "", d->software ? "software" : "");
+		printf(" (%s%s%s)", d->known_as, *d->known_as && d->software ? ", " : "",
+		       d->software ? "software" : "");
 	link_words(m, d);
-	printf("\n%sBARs %s; driver %s", indent, bars_text(d, bars), *d->driver ? d->driver : "none");
+	printf("\n%sBARs %s; driver %s", indent, bars_text(d, bars),
+	       *d->driver ? d->driver : "none");
 	if (d->group >= 0)
 		printf("; IOMMU group %d, %s", d->group, iommu_text(d->iommu));
 	else
@@ -54,20 +56,24 @@ static void device_words(const struct machine *m, const struct device *d, const 
 }
 
 /* `bars`: which of the levels above go on below this line. */
-static void branch(const struct machine *m, unsigned int i, unsigned int level, uint64_t bars, bool ascii)
+static void branch(const struct machine *m, unsigned int i, unsigned int level, uint64_t bars,
+		   bool ascii)
 {
 	const struct device *d = &m->devices[i];
 	char indent[512] = "";
 	size_t used = 0;
 
 	for (unsigned int l = 0; l < level && used < sizeof(indent) - 8; l++)
-		used += (size_t)sprintf(indent + used, "%s", !(bars & 1ULL << l) ? "   " : ascii ? "|  " : "│  ");
+		used += (size_t)sprintf(indent + used, "%s",
+					!(bars & 1ULL << l) ? "   " : ascii ? "|  " : "│  ");
 	if (level >= 60)
 		return;
-	printf("%s%s ", indent, ascii ? (bars & 1ULL << level ? "+-" : "`-") : (bars & 1ULL << level ? "├─" : "└─"));
+	printf("%s%s ", indent,
+	       ascii ? (bars & 1ULL << level ? "+-" : "`-") : (bars & 1ULL << level ? "├─" : "└─"));
 	if (*d->label) {
 		snprintf(indent + used, sizeof(indent) - used, "%s%*s",
-			 !(bars & 1ULL << level) ? "   " : ascii ? "|  " : "│  ", (int)strlen(d->label) + 2, "");
+			 !(bars & 1ULL << level) ? "   " : ascii ? "|  " : "│  ",
+			 (int)strlen(d->label) + 2, "");
 		device_words(m, d, indent);
 	} else {
 		printf("%s %s", d->name, topo_port_word(d));
@@ -87,7 +93,8 @@ static void branch(const struct machine *m, unsigned int i, unsigned int level, 
 			continue;
 		for (unsigned int k = j + 1; k < m->count && !more; k++)
 			more = m->devices[k].parent == (int)i && m->devices[k].shown;
-		branch(m, j, level + 1, more ? bars | 1ULL << (level + 1) : bars & ~(1ULL << (level + 1)), ascii);
+		branch(m, j, level + 1,
+		       more ? bars | 1ULL << (level + 1) : bars & ~(1ULL << (level + 1)), ascii);
 	}
 }
 
@@ -98,17 +105,20 @@ void topo_tree(const struct machine *m, bool ascii)
 		bool first = m->devices[i].shown && d->parent < 0;
 
 		for (unsigned int j = 0; j < i && first; j++)
-			first = !(m->devices[j].parent < 0 && m->devices[j].shown && !strcmp(m->devices[j].host, d->host));
+			first = !(m->devices[j].parent < 0 && m->devices[j].shown &&
+				  !strcmp(m->devices[j].host, d->host));
 		if (!first)
 			continue;
 		printf("%s\n", *d->host ? d->host : "(the machine does not say where)");
 		for (unsigned int j = i; j < m->count; j++) {
 			bool more = false;
 
-			if (m->devices[j].parent >= 0 || !m->devices[j].shown || strcmp(m->devices[j].host, d->host))
+			if (m->devices[j].parent >= 0 || !m->devices[j].shown ||
+			    strcmp(m->devices[j].host, d->host))
 				continue;
 			for (unsigned int k = j + 1; k < m->count && !more; k++)
-				more = m->devices[k].parent < 0 && m->devices[k].shown && !strcmp(m->devices[k].host, d->host);
+				more = m->devices[k].parent < 0 && m->devices[k].shown &&
+					!strcmp(m->devices[k].host, d->host);
 			branch(m, j, 0, more, ascii);
 		}
 	}

@@ -26,6 +26,7 @@ static inline void sgu_uncancelled_end(const int *before)
  * the C library.
  */
 #define SGU_UNCANCELLED	\
-	const int cancelled_before __attribute__((unused, cleanup(sgu_uncancelled_end))) = sgu_uncancelled_begin()
+	const int cancelled_before __attribute__((unused, cleanup(sgu_uncancelled_end))) = \
+		sgu_uncancelled_begin()
 
 #endif

@@ -41,7 +41,8 @@ static CUresult check_location(const CUmemLocation *at)
 static CUresult change_pages(struct sgu_advice *pages, size_t count, void *arg)
 {
 	const struct change *change = arg;
-	unsigned int bit = change->to.type == CU_MEM_LOCATION_TYPE_DEVICE ? (unsigned int)change->to.id : CPU_BIT;
+	unsigned int bit = change->to.type == CU_MEM_LOCATION_TYPE_DEVICE ?
+		(unsigned int)change->to.id : CPU_BIT;
 
 	for (struct sgu_advice *p = pages; p < pages + count; p++) {
 		switch ((int)change->advice) {

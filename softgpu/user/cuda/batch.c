@@ -22,7 +22,8 @@ static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *
 /* Whether the source is read before the call returns, as the attribute may request. */
 static enum sgu_when when_of(const CUmemcpyAttributes *attr)
 {
-	return attr->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SGU_DONE : SGU_QUEUED;
+	return attr->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SGU_DONE :
+	       SGU_QUEUED;
 }
 
 static CUresult batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,

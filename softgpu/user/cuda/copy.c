@@ -36,7 +36,8 @@ CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t heigh
 	switch (q->kind) {
 	case SOFTGPU_KIND_NONE:
 		/* an unknown address inside the window is not memory of the program */
-		return end->device || !va || sgu_in_window(va) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		return end->device || !va || sgu_in_window(va) ? CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 	case SOFTGPU_KIND_RESERVED:
 		return CUDA_ERROR_INVALID_VALUE;
 	case SOFTGPU_KIND_VMM:

@@ -6,7 +6,7 @@
 #include "internal.h"
 #include "parse.h"
 
-static CUresult enter(CUdevice dev)
+CUresult sgu_enter_device(CUdevice dev)
 {
 	CUresult result = sgu_enter();
 
@@ -15,16 +15,21 @@ static CUresult enter(CUdevice dev)
 	return sgu_device_ok(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* For a call that stores something about the GPU at `out`. */
+static CUresult enter_for(const void *out, CUdevice dev)
+{
+	CUresult result = sgu_enter_device(dev);
+
+	return result ? result : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 SGU_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-	CUresult result = enter(ordinal);
+	CUresult result = enter_for(device, ordinal);
 
-	if (result)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = ordinal;
-	return CUDA_SUCCESS;
+	if (!result)
+		*device = ordinal;
+	return result;
 }
 
 SGU_EXPORT CUresult cuDeviceGetCount(int *count)
@@ -41,7 +46,7 @@ SGU_EXPORT CUresult cuDeviceGetCount(int *count)
 
 SGU_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 
 	if (result)
 		return result;
@@ -53,14 +58,11 @@ SGU_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 
 SGU_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = enter_for(uuid, dev);
 
-	if (result)
-		return result;
-	if (!uuid)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(uuid->bytes, sgu_gpus[dev].info.uuid, sizeof(uuid->bytes));
-	return CUDA_SUCCESS;
+	if (!result)
+		memcpy(uuid->bytes, sgu_gpus[dev].info.uuid, sizeof(uuid->bytes));
+	return result;
 }
 
 /* The two differ only for partitions of a GPU, which the software GPU does not have. */
@@ -71,14 +73,11 @@ SGU_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 
 SGU_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = enter_for(bytes, dev);
 
-	if (result)
-		return result;
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	*bytes = sgu_gpus[dev].info.vram_total;
-	return CUDA_SUCCESS;
+	if (!result)
+		*bytes = sgu_gpus[dev].info.vram_total;
+	return result;
 }
 
 /*
@@ -128,7 +127,7 @@ static const struct {
 
 SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	const struct softgpu_info *info;
 
 	if (result)
@@ -209,7 +208,7 @@ SGU_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 
 SGU_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	const struct softgpu_info *info;
 	char text[64];
 	int n;
@@ -227,10 +226,10 @@ SGU_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 
 SGU_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 
 	if (!result)
-		result = enter(peerDev);
+		result = sgu_enter_device(peerDev);
 	if (result)
 		return result;
 	if (!canAccessPeer)

@@ -90,7 +90,8 @@ static CUresult host_make(uint32_t kind, uint32_t flags, size_t length, uint64_t
 		return sgu_result(err);
 	}
 	*host = (struct host) {
-		.va = reserve.va, .mapped = reserve.length, .kind = kind, .ctx_id = atomic_load(&ctx->id),
+		.va = reserve.va, .mapped = reserve.length, .kind = kind,
+		.ctx_id = atomic_load(&ctx->id),
 	};
 	/*
 	 * A shared mapping: after a fork, the parent keeps the pages that a device may be using. As
@@ -203,7 +204,8 @@ void sgu_host_forget(uint64_t ctx_id)
 }
 
 CUresult sgu_managed_pages(uint64_t va, size_t length,
-			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg), void *arg)
+			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg),
+			   void *arg)
 {
 	struct host key = { .va = va, .mapped = 1 }, *host;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -233,7 +235,8 @@ out:
 
 /* ---- entry points ---- */
 
-#define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | \
+		     CU_MEMHOSTALLOC_WRITECOMBINED)
 #define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
 			CU_MEMHOSTREGISTER_READ_ONLY)
 
@@ -355,7 +358,8 @@ static CUresult host_at(void *p, bool managed_too, struct softgpu_query *q)
 		return result;
 	if (q->kind == SOFTGPU_KIND_HOST || q->kind == SOFTGPU_KIND_REGISTERED)
 		return CUDA_SUCCESS;
-	return managed_too && q->kind == SOFTGPU_KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return managed_too && q->kind == SOFTGPU_KIND_MANAGED ? CUDA_SUCCESS :
+	       CUDA_ERROR_INVALID_VALUE;
 }
 
 SGU_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

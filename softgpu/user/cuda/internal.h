@@ -44,13 +44,15 @@ int sgu_gpu_count(void);
  *
  *	sgu_enter()        CUDA_ERROR_NOT_INITIALIZED; CUDA_ERROR_NOT_PERMITTED in a function
  *	                   that a stream calls
- *	sgu_enter_alive()  the same, and CUDA_ERROR_ILLEGAL_ADDRESS after a fault
+ *	sgu_enter_device() the same, and CUDA_ERROR_INVALID_DEVICE
+ *	sgu_enter_alive()  as sgu_enter(), and CUDA_ERROR_ILLEGAL_ADDRESS after a fault
  *	sgu_enter_named()  for calls with a stream or event as argument: allowed in functions
  *	                   that a stream calls; fails after a fault
  *
  * Entry points that call sgu_ctx_live() or sgu_queue_get() need none, because these begin with it.
  */
 CUresult sgu_enter(void);
+CUresult sgu_enter_device(CUdevice dev);
 CUresult sgu_enter_alive(void);
 CUresult sgu_enter_named(void);
 /* Whether this is a forked child of a process that used the library. */

@@ -70,11 +70,13 @@ PLAIN(cuMemcpyDtoH, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
       cuMemcpyDtoH_v2, (dstHost, srcDevice, ByteCount))
 PLAIN(cuMemcpyDtoD, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
       cuMemcpyDtoD_v2, (dstDevice, srcDevice, ByteCount))
-PLAIN(cuMemcpyHtoDAsync, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
+PLAIN(cuMemcpyHtoDAsync, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+			  CUstream hStream),
       cuMemcpyHtoDAsync_v2, (dstDevice, srcHost, ByteCount, hStream))
 PLAIN(cuMemcpyDtoHAsync, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
       cuMemcpyDtoHAsync_v2, (dstHost, srcDevice, ByteCount, hStream))
-PLAIN(cuMemcpyDtoDAsync, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
+PLAIN(cuMemcpyDtoDAsync, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+			  CUstream hStream),
       cuMemcpyDtoDAsync_v2, (dstDevice, srcDevice, ByteCount, hStream))
 PLAIN(cuMemcpy2D, (const CUDA_MEMCPY2D *pCopy),
       cuMemcpy2D_v2, (pCopy))
@@ -88,11 +90,14 @@ PLAIN(cuMemsetD16, (CUdeviceptr dstDevice, unsigned short us, size_t N),
       cuMemsetD16_v2, (dstDevice, us, N))
 PLAIN(cuMemsetD32, (CUdeviceptr dstDevice, unsigned int ui, size_t N),
       cuMemsetD32_v2, (dstDevice, ui, N))
-PLAIN(cuMemsetD2D8, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
+PLAIN(cuMemsetD2D8, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+		     size_t Height),
       cuMemsetD2D8_v2, (dstDevice, dstPitch, uc, Width, Height))
-PLAIN(cuMemsetD2D16, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height),
+PLAIN(cuMemsetD2D16, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+		      size_t Height),
       cuMemsetD2D16_v2, (dstDevice, dstPitch, us, Width, Height))
-PLAIN(cuMemsetD2D32, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
+PLAIN(cuMemsetD2D32, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+		      size_t Height),
       cuMemsetD2D32_v2, (dstDevice, dstPitch, ui, Width, Height))
 PLAIN(cuIpcOpenMemHandle, (CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags),
       cuIpcOpenMemHandle_v2, (pdptr, handle, Flags))

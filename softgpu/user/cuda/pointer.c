@@ -55,7 +55,8 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 				uint64_t *v)
 {
 	/* a mapping consists of whole pages of the owner */
-	uint64_t page = q->kind == SOFTGPU_KIND_REGISTERED ? (uint64_t)sysconf(_SC_PAGESIZE) : SGU_PAGE;
+	uint64_t page = q->kind == SOFTGPU_KIND_REGISTERED ? (uint64_t)sysconf(_SC_PAGESIZE) :
+		SGU_PAGE;
 	struct sgu_pool_facts pool;
 	struct sgu_vmm_facts vmm;
 

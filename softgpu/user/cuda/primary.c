@@ -2,15 +2,6 @@
 /* primary.c - the primary context of each GPU, which its users share. */
 #include "internal.h"
 
-static CUresult enter(CUdevice dev)
-{
-	CUresult result = sgu_enter();
-
-	if (result)
-		return result;
-	return sgu_device_ok(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
 /*
  * Caller holds sgu_lock. Created inactive at the first use, and never freed, so its CUcontext stays
  * the same.
@@ -31,7 +22,7 @@ static struct sgu_ctx *primary_of(CUdevice dev)
 
 SGU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	struct sgu_ctx *ctx;
 
 	if (result)
@@ -56,7 +47,7 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 SGU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	struct sgu_life life;
 	struct sgu_ctx *ctx;
 	bool ended = false;
@@ -75,7 +66,7 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 SGU_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	struct sgu_life life;
 	struct sgu_ctx *ctx;
 	bool ended;
@@ -91,7 +82,7 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 SGU_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	struct sgu_ctx *ctx;
 
 	if (result)
@@ -110,7 +101,7 @@ SGU_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags
 
 SGU_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-	CUresult result = enter(dev);
+	CUresult result = sgu_enter_device(dev);
 	struct sgu_ctx *ctx;
 
 	if (result)

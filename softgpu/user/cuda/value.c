@@ -85,29 +85,16 @@ static CUresult one(CUstream stream, CUdeviceptr va, uint64_t value, uint32_t wi
 	return result;
 }
 
-SGU_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
-					   unsigned int flags)
-{
-	return one(stream, addr, value, 4, flags, false);
-}
-
-SGU_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-					   unsigned int flags)
-{
-	return one(stream, addr, value, 8, flags, false);
-}
-
-SGU_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
-					    unsigned int flags)
-{
-	return one(stream, addr, value, 4, flags, true);
-}
-
-SGU_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-					    unsigned int flags)
-{
-	return one(stream, addr, value, 8, flags, true);
-}
+#define ONE(name, type, writes)								\
+	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value,		\
+				 unsigned int flags)					\
+	{										\
+		return one(stream, addr, value, sizeof(type), flags, writes);		\
+	}
+ONE(cuStreamWaitValue32_v2, cuuint32_t, false)
+ONE(cuStreamWaitValue64_v2, cuuint64_t, false)
+ONE(cuStreamWriteValue32_v2, cuuint32_t, true)
+ONE(cuStreamWriteValue64_v2, cuuint64_t, true)
 
 /* A barrier does nothing: each operation completes before the next begins. */
 static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgpu_value *op,
@@ -129,7 +116,8 @@ static CUresult batch_operation(const CUstreamBatchMemOpParams *p, struct softgp
 				       p->writeValue.flags, op);
 	case CU_STREAM_MEM_OP_BARRIER:
 		*nothing = true;
-		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_ERROR_INVALID_VALUE :
+		return p->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU ?
+		       CUDA_ERROR_INVALID_VALUE :
 										    CUDA_SUCCESS;
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -188,8 +176,10 @@ static CUresult refuse(CUstream stream, const void *what, unsigned int flags)
 }
 
 #define FIRST(name, type)								\
-	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags);	\
-	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)	\
+	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value,		\
+				 unsigned int flags);					\
+	SGU_EXPORT CUresult name(CUstream stream, CUdeviceptr addr, type value,		\
+				 unsigned int flags)					\
 	{										\
 		(void)addr;								\
 		return refuse(stream, &value, flags);					\

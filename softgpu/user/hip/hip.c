@@ -169,7 +169,8 @@ SGU_EXPORT hipError_t hipMalloc(void **ptr, size_t size)
 	if (!ptr)
 		return hipErrorInvalidValue;
 	*ptr = NULL;
-	return size ? of_status(hsa_amd_memory_pool_allocate(devices[current].pool, size, 0, ptr)) : hipSuccess;
+	return size ? of_status(hsa_amd_memory_pool_allocate(devices[current].pool, size, 0, ptr)) :
+	       hipSuccess;
 }
 
 SGU_EXPORT hipError_t hipFree(void *ptr)

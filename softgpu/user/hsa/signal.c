@@ -189,7 +189,8 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 		return atomic_load(&of(signal)->at->value);			\
 	}
 #define SILENT_STORE(order)							\
-	SGU_EXPORT void hsa_signal_silent_store_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
+	SGU_EXPORT void hsa_signal_silent_store_##order(hsa_signal_t signal,	\
+							hsa_signal_value_t value) \
 	{									\
 		atomic_store(&of(signal)->at->value, value);			\
 	}
@@ -207,13 +208,14 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 			uint64_t timeout_hint, hsa_wait_state_t wait_state_hint)	\
 	{									\
 		struct hsa_signal *s = hold(signal);				\
-		hsa_signal_value_t value = wait_for(s, condition, compare_value, timeout_hint, wait_state_hint, NULL);	\
+		hsa_signal_value_t value = wait_for(s, condition, compare_value, \
+						    timeout_hint, wait_state_hint, NULL); \
 										\
 		hsa_signal_put(s);						\
 		return value;							\
 	}
 #define CHANGE(name, order, function)						\
-	SGU_EXPORT void hsa_signal_##name##_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
+	SGU_EXPORT void hsa_signal_##name##_##order(hsa_signal_t signal, hsa_signal_value_t value) \
 	{									\
 		struct hsa_signal *s = hold(signal);				\
 										\
@@ -226,7 +228,8 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 	CHANGE(and, order, atomic_fetch_and)					\
 	CHANGE(or, order, atomic_fetch_or)					\
 	CHANGE(xor, order, atomic_fetch_xor)					\
-	SGU_EXPORT hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value)	\
+	SGU_EXPORT hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, \
+								  hsa_signal_value_t value) \
 	{									\
 		struct hsa_signal *s = hold(signal);				\
 		hsa_signal_value_t before = atomic_exchange(&s->at->value, value);	\
@@ -234,7 +237,8 @@ void hsa_signal_complete(struct hsa_signal *s, bool failed)
 		changed_and_put(s);						\
 		return before;							\
 	}									\
-	SGU_EXPORT hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,	\
+	SGU_EXPORT hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, \
+							     hsa_signal_value_t expected, \
 							     hsa_signal_value_t value)	\
 	{									\
 		struct hsa_signal *s = hold(signal);				\

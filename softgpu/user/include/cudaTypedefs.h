@@ -19,7 +19,8 @@ typedef CUresult (CUDAAPI *PFN_cuInit_v2000)(unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuDriverGetVersion_v2020)(int *driverVersion);
 typedef CUresult (CUDAAPI *PFN_cuGetErrorString_v6000)(CUresult error, const char **pStr);
 typedef CUresult (CUDAAPI *PFN_cuGetErrorName_v6000)(CUresult error, const char **pStr);
-typedef CUresult (CUDAAPI *PFN_cuGetProcAddress_v12000)(const char *symbol, void **pfn, int cudaVersion,
+typedef CUresult (CUDAAPI *PFN_cuGetProcAddress_v12000)(const char *symbol, void **pfn,
+							int cudaVersion,
 	cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGet_v2000)(CUdevice *device, int ordinal);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetCount_v2000)(int *count);
@@ -27,12 +28,16 @@ typedef CUresult (CUDAAPI *PFN_cuDeviceGetName_v2000)(char *name, int len, CUdev
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetUuid_v11040)(CUuuid *uuid, CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetUuid_v9020)(CUuuid *uuid, CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDeviceTotalMem_v3020)(size_t *bytes, CUdevice dev);
-typedef CUresult (CUDAAPI *PFN_cuDeviceGetAttribute_v2000)(int *pi, CUdevice_attribute attrib, CUdevice dev);
+typedef CUresult (CUDAAPI *PFN_cuDeviceGetAttribute_v2000)(int *pi, CUdevice_attribute attrib,
+							   CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetByPCIBusId_v4010)(CUdevice *dev, const char *pciBusId);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetPCIBusId_v4010)(char *pciBusId, int len, CUdevice dev);
-typedef CUresult (CUDAAPI *PFN_cuDeviceCanAccessPeer_v4000)(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
-typedef CUresult (CUDAAPI *PFN_cuDeviceComputeCapability_v2000)(int *major, int *minor, CUdevice dev);
-typedef CUresult (CUDAAPI *PFN_cuFlushGPUDirectRDMAWrites_v11030)(CUflushGPUDirectRDMAWritesTarget target,
+typedef CUresult (CUDAAPI *PFN_cuDeviceCanAccessPeer_v4000)(int *canAccessPeer, CUdevice dev,
+							    CUdevice peerDev);
+typedef CUresult (CUDAAPI *PFN_cuDeviceComputeCapability_v2000)(int *major, int *minor,
+								CUdevice dev);
+typedef CUresult (CUDAAPI *PFN_cuFlushGPUDirectRDMAWrites_v11030)(
+	CUflushGPUDirectRDMAWritesTarget target,
 	CUflushGPUDirectRDMAWritesScope scope);
 typedef CUresult (CUDAAPI *PFN_cuDevicePrimaryCtxRetain_v7000)(CUcontext *pctx, CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDevicePrimaryCtxRelease_v7000)(CUdevice dev);
@@ -40,11 +45,14 @@ typedef CUresult (CUDAAPI *PFN_cuDevicePrimaryCtxReset_v7000)(CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDevicePrimaryCtxGetState_v7000)(CUdevice dev, unsigned int *flags,
 	int *active);
 typedef CUresult (CUDAAPI *PFN_cuDevicePrimaryCtxSetFlags_v7000)(CUdevice dev, unsigned int flags);
-typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v12050)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v12050)(CUcontext *pctx,
+						   CUctxCreateParams *ctxCreateParams,
 	unsigned int flags, CUdevice dev);
-typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v11040)(CUcontext *pctx, CUexecAffinityParam *paramsArray,
+typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v11040)(CUcontext *pctx,
+						   CUexecAffinityParam *paramsArray,
 	int numParams, unsigned int flags, CUdevice dev);
-typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v2000)(CUcontext *pctx, unsigned int flags, CUdevice dev);
+typedef CUresult (CUDAAPI *PFN_cuCtxCreate_v2000)(CUcontext *pctx, unsigned int flags,
+						  CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuCtxDestroy_v2000)(CUcontext ctx);
 typedef CUresult (CUDAAPI *PFN_cuCtxDetach_v2000)(CUcontext ctx);
 typedef CUresult (CUDAAPI *PFN_cuCtxPushCurrent_v2000)(CUcontext ctx);
@@ -57,122 +65,159 @@ typedef CUresult (CUDAAPI *PFN_cuCtxSetFlags_v12010)(unsigned int flags);
 typedef CUresult (CUDAAPI *PFN_cuCtxGetId_v12000)(CUcontext ctx, unsigned long long *ctxId);
 typedef CUresult (CUDAAPI *PFN_cuCtxGetApiVersion_v3020)(CUcontext ctx, unsigned int *version);
 typedef CUresult (CUDAAPI *PFN_cuCtxSynchronize_v2000)(void);
-typedef CUresult (CUDAAPI *PFN_cuCtxGetStreamPriorityRange_v5050)(int *leastPriority, int *greatestPriority);
+typedef CUresult (CUDAAPI *PFN_cuCtxGetStreamPriorityRange_v5050)(int *leastPriority,
+	int *greatestPriority);
 typedef CUresult (CUDAAPI *PFN_cuMemGetInfo_v3020)(size_t *free, size_t *total);
 typedef CUresult (CUDAAPI *PFN_cuMemAlloc_v3020)(CUdeviceptr *dptr, size_t bytesize);
-typedef CUresult (CUDAAPI *PFN_cuMemAllocPitch_v3020)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+typedef CUresult (CUDAAPI *PFN_cuMemAllocPitch_v3020)(CUdeviceptr *dptr, size_t *pPitch,
+						      size_t WidthInBytes,
 	size_t Height, unsigned int ElementSizeBytes);
 typedef CUresult (CUDAAPI *PFN_cuMemFree_v3020)(CUdeviceptr dptr);
-typedef CUresult (CUDAAPI *PFN_cuMemGetAddressRange_v3020)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
-typedef CUresult (CUDAAPI *PFN_cuMemAllocManaged_v6000)(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
-typedef CUresult (CUDAAPI *PFN_cuMemHostAlloc_v2020)(void **pp, size_t bytesize, unsigned int Flags);
+typedef CUresult (CUDAAPI *PFN_cuMemGetAddressRange_v3020)(CUdeviceptr *pbase, size_t *psize,
+							   CUdeviceptr dptr);
+typedef CUresult (CUDAAPI *PFN_cuMemAllocManaged_v6000)(CUdeviceptr *dptr, size_t bytesize,
+							unsigned int flags);
+typedef CUresult (CUDAAPI *PFN_cuMemHostAlloc_v2020)(void **pp, size_t bytesize,
+						     unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuMemAllocHost_v3020)(void **pp, size_t bytesize);
 typedef CUresult (CUDAAPI *PFN_cuMemFreeHost_v2000)(void *p);
-typedef CUresult (CUDAAPI *PFN_cuMemHostRegister_v4000)(void *p, size_t bytesize, unsigned int Flags);
+typedef CUresult (CUDAAPI *PFN_cuMemHostRegister_v4000)(void *p, size_t bytesize,
+							unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuMemHostUnregister_v4000)(void *p);
 typedef CUresult (CUDAAPI *PFN_cuMemHostGetDevicePointer_v3020)(CUdeviceptr *pdptr, void *p,
 	unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuMemHostGetFlags_v2030)(unsigned int *pFlags, void *p);
-typedef CUresult (CUDAAPI *PFN_cuPointerGetAttribute_v4000)(void *data, CUpointer_attribute attribute,
+typedef CUresult (CUDAAPI *PFN_cuPointerGetAttribute_v4000)(void *data,
+							    CUpointer_attribute attribute,
 	CUdeviceptr ptr);
 typedef CUresult (CUDAAPI *PFN_cuPointerGetAttributes_v7000)(unsigned int numAttributes,
 	CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
-typedef CUresult (CUDAAPI *PFN_cuPointerSetAttribute_v6000)(const void *value, CUpointer_attribute attribute,
+typedef CUresult (CUDAAPI *PFN_cuPointerSetAttribute_v6000)(const void *value,
+							    CUpointer_attribute attribute,
 	CUdeviceptr ptr);
 typedef CUresult (CUDAAPI *PFN_cuIpcGetMemHandle_v4010)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 typedef CUresult (CUDAAPI *PFN_cuIpcOpenMemHandle_v4010)(CUdeviceptr *pdptr, CUipcMemHandle handle,
 	unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuIpcCloseMemHandle_v4010)(CUdeviceptr dptr);
 typedef CUresult (CUDAAPI *PFN_cuIpcGetEventHandle_v4010)(CUipcEventHandle *pHandle, CUevent event);
-typedef CUresult (CUDAAPI *PFN_cuIpcOpenEventHandle_v4010)(CUevent *phEvent, CUipcEventHandle handle);
+typedef CUresult (CUDAAPI *PFN_cuIpcOpenEventHandle_v4010)(CUevent *phEvent,
+							   CUipcEventHandle handle);
 typedef CUresult (CUDAAPI *PFN_cuMemGetHandleForAddressRange_v11070)(void *handle, CUdeviceptr dptr,
 	size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemGetAllocationGranularity_v10020)(size_t *granularity,
 	const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option);
-typedef CUresult (CUDAAPI *PFN_cuMemCreate_v10020)(CUmemGenericAllocationHandle *handle, size_t size,
+typedef CUresult (CUDAAPI *PFN_cuMemCreate_v10020)(CUmemGenericAllocationHandle *handle,
+						   size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemRelease_v10020)(CUmemGenericAllocationHandle handle);
-typedef CUresult (CUDAAPI *PFN_cuMemAddressReserve_v10020)(CUdeviceptr *ptr, size_t size, size_t alignment,
+typedef CUresult (CUDAAPI *PFN_cuMemAddressReserve_v10020)(CUdeviceptr *ptr, size_t size,
+							   size_t alignment,
 	CUdeviceptr addr, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemAddressFree_v10020)(CUdeviceptr ptr, size_t size);
 typedef CUresult (CUDAAPI *PFN_cuMemMap_v10020)(CUdeviceptr ptr, size_t size, size_t offset,
 	CUmemGenericAllocationHandle handle, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemUnmap_v10020)(CUdeviceptr ptr, size_t size);
-typedef CUresult (CUDAAPI *PFN_cuMemSetAccess_v10020)(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+typedef CUresult (CUDAAPI *PFN_cuMemSetAccess_v10020)(CUdeviceptr ptr, size_t size,
+						      const CUmemAccessDesc *desc,
 	size_t count);
-typedef CUresult (CUDAAPI *PFN_cuMemGetAccess_v10020)(unsigned long long *flags, const CUmemLocation *location,
+typedef CUresult (CUDAAPI *PFN_cuMemGetAccess_v10020)(unsigned long long *flags,
+						      const CUmemLocation *location,
 	CUdeviceptr ptr);
-typedef CUresult (CUDAAPI *PFN_cuMemGetAllocationPropertiesFromHandle_v10020)(CUmemAllocationProp *prop,
+typedef CUresult (CUDAAPI *PFN_cuMemGetAllocationPropertiesFromHandle_v10020)(
+	CUmemAllocationProp *prop,
 	CUmemGenericAllocationHandle handle);
-typedef CUresult (CUDAAPI *PFN_cuMemRetainAllocationHandle_v11000)(CUmemGenericAllocationHandle *handle,
+typedef CUresult (CUDAAPI *PFN_cuMemRetainAllocationHandle_v11000)(
+	CUmemGenericAllocationHandle *handle,
 	void *addr);
 typedef CUresult (CUDAAPI *PFN_cuMemExportToShareableHandle_v10020)(void *shareableHandle,
-	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags);
-typedef CUresult (CUDAAPI *PFN_cuMemImportFromShareableHandle_v10020)(CUmemGenericAllocationHandle *handle,
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+	unsigned long long flags);
+typedef CUresult (CUDAAPI *PFN_cuMemImportFromShareableHandle_v10020)(
+	CUmemGenericAllocationHandle *handle,
 	void *osHandle, CUmemAllocationHandleType shHandleType);
-typedef CUresult (CUDAAPI *PFN_cuMemAdvise_v12020)(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+typedef CUresult (CUDAAPI *PFN_cuMemAdvise_v12020)(CUdeviceptr devPtr, size_t count,
+						   CUmem_advise advice,
 	CUmemLocation location);
-typedef CUresult (CUDAAPI *PFN_cuMemAdvise_v8000)(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+typedef CUresult (CUDAAPI *PFN_cuMemAdvise_v8000)(CUdeviceptr devPtr, size_t count,
+						  CUmem_advise advice,
 	CUdevice device);
 typedef CUresult (CUDAAPI *PFN_cuMemPrefetchAsync_v12020)(CUdeviceptr devPtr, size_t count,
 	CUmemLocation location, unsigned int flags, CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemPrefetchAsync_v8000)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+typedef CUresult (CUDAAPI *PFN_cuMemPrefetchAsync_v8000)(CUdeviceptr devPtr, size_t count,
+							 CUdevice dstDevice,
 	CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemRangeGetAttribute_v8000)(void *data, size_t dataSize,
 	CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count);
 typedef CUresult (CUDAAPI *PFN_cuMemRangeGetAttributes_v8000)(void **data, size_t *dataSizes,
 	CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr, size_t count);
-typedef CUresult (CUDAAPI *PFN_cuMemAllocAsync_v11020)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
+typedef CUresult (CUDAAPI *PFN_cuMemAllocAsync_v11020)(CUdeviceptr *dptr, size_t bytesize,
+						       CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemAllocFromPoolAsync_v11020)(CUdeviceptr *dptr, size_t bytesize,
 	CUmemoryPool pool, CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemFreeAsync_v11020)(CUdeviceptr dptr, CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolCreate_v11020)(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
+typedef CUresult (CUDAAPI *PFN_cuMemPoolCreate_v11020)(CUmemoryPool *pool,
+						       const CUmemPoolProps *poolProps);
 typedef CUresult (CUDAAPI *PFN_cuMemPoolDestroy_v11020)(CUmemoryPool pool);
 typedef CUresult (CUDAAPI *PFN_cuMemPoolTrimTo_v11020)(CUmemoryPool pool, size_t minBytesToKeep);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolSetAttribute_v11020)(CUmemoryPool pool, CUmemPool_attribute attr,
+typedef CUresult (CUDAAPI *PFN_cuMemPoolSetAttribute_v11020)(CUmemoryPool pool,
+							     CUmemPool_attribute attr,
 	void *value);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolGetAttribute_v11020)(CUmemoryPool pool, CUmemPool_attribute attr,
+typedef CUresult (CUDAAPI *PFN_cuMemPoolGetAttribute_v11020)(CUmemoryPool pool,
+							     CUmemPool_attribute attr,
 	void *value);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolSetAccess_v11020)(CUmemoryPool pool, const CUmemAccessDesc *map,
+typedef CUresult (CUDAAPI *PFN_cuMemPoolSetAccess_v11020)(CUmemoryPool pool,
+							  const CUmemAccessDesc *map,
 	size_t count);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolGetAccess_v11020)(CUmemAccess_flags *flags, CUmemoryPool memPool,
+typedef CUresult (CUDAAPI *PFN_cuMemPoolGetAccess_v11020)(CUmemAccess_flags *flags,
+							  CUmemoryPool memPool,
 	CUmemLocation *location);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolExportToShareableHandle_v11020)(void *handle_out, CUmemoryPool pool,
-	CUmemAllocationHandleType handleType, unsigned long long flags);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolImportFromShareableHandle_v11020)(CUmemoryPool *pool_out, void *handle,
-	CUmemAllocationHandleType handleType, unsigned long long flags);
+typedef CUresult (CUDAAPI *PFN_cuMemPoolExportToShareableHandle_v11020)(void *handle_out,
+	CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
+typedef CUresult (CUDAAPI *PFN_cuMemPoolImportFromShareableHandle_v11020)(CUmemoryPool *pool_out,
+	void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 typedef CUresult (CUDAAPI *PFN_cuMemPoolExportPointer_v11020)(CUmemPoolPtrExportData *shareData_out,
 	CUdeviceptr ptr);
-typedef CUresult (CUDAAPI *PFN_cuMemPoolImportPointer_v11020)(CUdeviceptr *ptr_out, CUmemoryPool pool,
+typedef CUresult (CUDAAPI *PFN_cuMemPoolImportPointer_v11020)(CUdeviceptr *ptr_out,
+							      CUmemoryPool pool,
 	CUmemPoolPtrExportData *shareData);
-typedef CUresult (CUDAAPI *PFN_cuDeviceGetDefaultMemPool_v11020)(CUmemoryPool *pool_out, CUdevice dev);
+typedef CUresult (CUDAAPI *PFN_cuDeviceGetDefaultMemPool_v11020)(CUmemoryPool *pool_out,
+	CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDeviceGetMemPool_v11020)(CUmemoryPool *pool, CUdevice dev);
 typedef CUresult (CUDAAPI *PFN_cuDeviceSetMemPool_v11020)(CUdevice dev, CUmemoryPool pool);
-typedef CUresult (CUDAAPI *PFN_cuModuleGetGlobal_v3020)(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
+typedef CUresult (CUDAAPI *PFN_cuModuleGetGlobal_v3020)(CUdeviceptr *dptr, size_t *bytes,
+							CUmodule hmod,
 	const char *name);
-typedef CUresult (CUDAAPI *PFN_cuLibraryGetGlobal_v12000)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+typedef CUresult (CUDAAPI *PFN_cuLibraryGetGlobal_v12000)(CUdeviceptr *dptr, size_t *bytes,
+							  CUlibrary library,
 	const char *name);
-typedef CUresult (CUDAAPI *PFN_cuMemcpyBatchAsync_v12080)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
-	CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuStreamAddCallback_v5000)(CUstream hStream, CUstreamCallback callback,
+typedef CUresult (CUDAAPI *PFN_cuMemcpyBatchAsync_v12080)(CUdeviceptr *dsts, CUdeviceptr *srcs,
+							  size_t *sizes,
+	size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+	size_t *failIdx, CUstream hStream);
+typedef CUresult (CUDAAPI *PFN_cuStreamAddCallback_v5000)(CUstream hStream,
+							  CUstreamCallback callback,
 	void *userData, unsigned int flags);
-typedef CUresult (CUDAAPI *PFN_cuLaunchHostFunc_v10000)(CUstream hStream, CUhostFn fn, void *userData);
+typedef CUresult (CUDAAPI *PFN_cuLaunchHostFunc_v10000)(CUstream hStream, CUhostFn fn,
+							void *userData);
 typedef CUresult (CUDAAPI *PFN_cuMemcpy_v4000)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 typedef CUresult (CUDAAPI *PFN_cuMemcpyHtoD_v3020)(CUdeviceptr dstDevice, const void *srcHost,
 	size_t ByteCount);
-typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoH_v3020)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
+typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoH_v3020)(void *dstHost, CUdeviceptr srcDevice,
+						   size_t ByteCount);
 typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoD_v3020)(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
 	size_t ByteCount);
 typedef CUresult (CUDAAPI *PFN_cuMemcpyPeer_v4000)(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
-typedef CUresult (CUDAAPI *PFN_cuMemcpyAsync_v4000)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
+typedef CUresult (CUDAAPI *PFN_cuMemcpyAsync_v4000)(CUdeviceptr dst, CUdeviceptr src,
+						    size_t ByteCount,
 	CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemcpyHtoDAsync_v3020)(CUdeviceptr dstDevice, const void *srcHost,
 	size_t ByteCount, CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoHAsync_v3020)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoHAsync_v3020)(void *dstHost, CUdeviceptr srcDevice,
+							size_t ByteCount,
 	CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoDAsync_v3020)(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
+typedef CUresult (CUDAAPI *PFN_cuMemcpyDtoDAsync_v3020)(CUdeviceptr dstDevice,
+							CUdeviceptr srcDevice,
 	size_t ByteCount, CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemcpyPeerAsync_v4000)(CUdeviceptr dstDevice, CUcontext dstContext,
 	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
@@ -180,19 +225,26 @@ typedef CUresult (CUDAAPI *PFN_cuMemcpy2D_v3020)(const CUDA_MEMCPY2D *pCopy);
 typedef CUresult (CUDAAPI *PFN_cuMemcpy2DUnaligned_v3020)(const CUDA_MEMCPY2D *pCopy);
 typedef CUresult (CUDAAPI *PFN_cuMemcpy2DAsync_v3020)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemsetD8_v3020)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD16_v3020)(CUdeviceptr dstDevice, unsigned short us, size_t N);
+typedef CUresult (CUDAAPI *PFN_cuMemsetD16_v3020)(CUdeviceptr dstDevice, unsigned short us,
+						  size_t N);
 typedef CUresult (CUDAAPI *PFN_cuMemsetD32_v3020)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD2D8_v3020)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD2D8_v3020)(CUdeviceptr dstDevice, size_t dstPitch,
+						   unsigned char uc,
 	size_t Width, size_t Height);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD2D16_v3020)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD2D16_v3020)(CUdeviceptr dstDevice, size_t dstPitch,
+						    unsigned short us,
 	size_t Width, size_t Height);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD2D32_v3020)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD2D32_v3020)(CUdeviceptr dstDevice, size_t dstPitch,
+						    unsigned int ui,
 	size_t Width, size_t Height);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD8Async_v3020)(CUdeviceptr dstDevice, unsigned char uc, size_t N,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD8Async_v3020)(CUdeviceptr dstDevice, unsigned char uc,
+						      size_t N,
 	CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD16Async_v3020)(CUdeviceptr dstDevice, unsigned short us, size_t N,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD16Async_v3020)(CUdeviceptr dstDevice, unsigned short us,
+						       size_t N,
 	CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuMemsetD32Async_v3020)(CUdeviceptr dstDevice, unsigned int ui, size_t N,
+typedef CUresult (CUDAAPI *PFN_cuMemsetD32Async_v3020)(CUdeviceptr dstDevice, unsigned int ui,
+						       size_t N,
 	CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuMemsetD2D8Async_v3020)(CUdeviceptr dstDevice, size_t dstPitch,
 	unsigned char uc, size_t Width, size_t Height, CUstream hStream);
@@ -201,12 +253,13 @@ typedef CUresult (CUDAAPI *PFN_cuMemsetD2D16Async_v3020)(CUdeviceptr dstDevice, 
 typedef CUresult (CUDAAPI *PFN_cuMemsetD2D32Async_v3020)(CUdeviceptr dstDevice, size_t dstPitch,
 	unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamCreate_v2000)(CUstream *phStream, unsigned int Flags);
-typedef CUresult (CUDAAPI *PFN_cuStreamCreateWithPriority_v5050)(CUstream *phStream, unsigned int flags,
-	int priority);
+typedef CUresult (CUDAAPI *PFN_cuStreamCreateWithPriority_v5050)(CUstream *phStream,
+	unsigned int flags, int priority);
 typedef CUresult (CUDAAPI *PFN_cuStreamDestroy_v2000)(CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamQuery_v2000)(CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuStreamSynchronize_v2000)(CUstream hStream);
-typedef CUresult (CUDAAPI *PFN_cuStreamWaitEvent_v3020)(CUstream hStream, CUevent hEvent, unsigned int Flags);
+typedef CUresult (CUDAAPI *PFN_cuStreamWaitEvent_v3020)(CUstream hStream, CUevent hEvent,
+							unsigned int Flags);
 typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue32_v11070)(CUstream stream, CUdeviceptr addr,
 	cuuint32_t value, unsigned int flags);
 typedef CUresult (CUDAAPI *PFN_cuStreamWaitValue64_v11070)(CUstream stream, CUdeviceptr addr,
@@ -235,7 +288,8 @@ typedef CUresult (CUDAAPI *PFN_cuEventDestroy_v2000)(CUevent hEvent);
 typedef CUresult (CUDAAPI *PFN_cuEventRecord_v2000)(CUevent hEvent, CUstream hStream);
 typedef CUresult (CUDAAPI *PFN_cuEventQuery_v2000)(CUevent hEvent);
 typedef CUresult (CUDAAPI *PFN_cuEventSynchronize_v2000)(CUevent hEvent);
-typedef CUresult (CUDAAPI *PFN_cuEventElapsedTime_v2000)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
+typedef CUresult (CUDAAPI *PFN_cuEventElapsedTime_v2000)(float *pMilliseconds, CUevent hStart,
+							 CUevent hEnd);
 
 #define PFN_cuInit PFN_cuInit_v2000
 #define PFN_cuDriverGetVersion PFN_cuDriverGetVersion_v2020

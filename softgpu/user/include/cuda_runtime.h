@@ -16,20 +16,22 @@ template <class T> static inline cudaError_t cudaMalloc(T **devPtr, size_t size)
 	return ::cudaMalloc((void **)(void *)devPtr, size);
 }
 
-template <class T> static inline cudaError_t cudaMallocPitch(T **devPtr, size_t *pitch, size_t width,
-							     size_t height)
+template <class T> static inline cudaError_t cudaMallocPitch(T **devPtr, size_t *pitch,
+							     size_t width, size_t height)
 {
 	return ::cudaMallocPitch((void **)(void *)devPtr, pitch, width, height);
 }
 
 template <class T> static inline cudaError_t cudaMallocManaged(T **devPtr, size_t size,
-							       unsigned int flags = cudaMemAttachGlobal)
+							       unsigned int flags =
+							       cudaMemAttachGlobal)
 {
 	return ::cudaMallocManaged((void **)(void *)devPtr, size, flags);
 }
 
 template <class T> static inline cudaError_t cudaMallocHost(T **ptr, size_t size,
-							    unsigned int flags = cudaHostAllocDefault)
+							    unsigned int flags =
+							    cudaHostAllocDefault)
 {
 	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
 }
@@ -45,7 +47,8 @@ template <class T> static inline cudaError_t cudaHostGetDevicePointer(T **pDevic
 	return ::cudaHostGetDevicePointer((void **)(void *)pDevice, pHost, flags);
 }
 
-static inline cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
+static inline cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
+					  enum cudaMemcpyKind kind)
 {
 	return ::cudaMemcpyAsync(dst, src, count, kind, (cudaStream_t)0);
 }

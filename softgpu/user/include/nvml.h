@@ -220,15 +220,18 @@ nvmlReturn_t DECLDIR nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Me
  * NVML_FI_DEV_NVLINK_LINK_COUNT is 0; of every other field nvmlReturn says
  * NVML_ERROR_NOT_SUPPORTED.  The call itself fails for its arguments only.
  */
-nvmlReturn_t DECLDIR nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values);
+nvmlReturn_t DECLDIR nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
+					      nvmlFieldValue_t *values);
 /* No GPU has an NVLink: NVML_ERROR_NOT_SUPPORTED. */
 nvmlReturn_t DECLDIR nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
 					      nvmlEnableState_t *isActive);
 nvmlReturn_t DECLDIR nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
 							 nvmlPciInfo_t *pci);
 /* No GPU is part of a fabric: NVML_GPU_FABRIC_STATE_NOT_SUPPORTED. */
-nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo);
-nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo);
+nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device,
+						nvmlGpuFabricInfo_t *gpuFabricInfo);
+nvmlReturn_t DECLDIR nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device,
+						 nvmlGpuFabricInfoV_t *gpuFabricInfo);
 nvmlReturn_t DECLDIR nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
 
 #ifdef __cplusplus

@@ -26,7 +26,8 @@ struct softgpu_pin;
  */
 void softgpu_inprocess_begin(void);
 
-#define SOFTGPU_PIN_PERSISTENT	(1U << 0)	/* outlives the memory's free; revoked() is never called */
+/* Outlives the memory's free; revoked() is never called */
+#define SOFTGPU_PIN_PERSISTENT	(1U << 0)
 
 /*
  * Pins [va, va + length), multiples of 64 KiB in one allocation's pages.
@@ -44,8 +45,8 @@ void softgpu_inprocess_begin(void);
  *   -ENODEV  there is no GPU in this process: it was not asked for, or before cuInit()
  *   -ENOMEM
  */
-int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags, void (*revoked)(void *arg), void *arg,
-			  struct softgpu_pin **pin);
+int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags,
+			  void (*revoked)(void *arg), void *arg, struct softgpu_pin **pin);
 
 /* Ends a pin, and what views are left of it.  Waits for revoked() if it is running. */
 void softgpu_inprocess_unpin(struct softgpu_pin *pin);

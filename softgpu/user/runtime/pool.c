@@ -18,7 +18,8 @@
 /* The runtime's enumerators and structs have the same values and layouts as the driver's. */
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "properties of a pool");
 _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access to a pool");
-_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "exported pointer");
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData),
+	       "exported pointer");
 
 static cudaError_t allocated(CUresult result, void **out, CUdeviceptr ptr)
 {
@@ -61,27 +62,37 @@ RT_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 	return rt_done(result);
 }
 
-SAME(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *memPool, int device), cuDeviceGetDefaultMemPool, (memPool, device))
-SAME(cudaDeviceGetMemPool, (cudaMemPool_t *memPool, int device), cuDeviceGetMemPool, (memPool, device))
-SAME(cudaDeviceSetMemPool, (int device, cudaMemPool_t memPool), cuDeviceSetMemPool, (device, memPool))
+SAME(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *memPool, int device), cuDeviceGetDefaultMemPool,
+     (memPool, device))
+SAME(cudaDeviceGetMemPool, (cudaMemPool_t *memPool, int device), cuDeviceGetMemPool,
+     (memPool, device))
+SAME(cudaDeviceSetMemPool, (int device, cudaMemPool_t memPool), cuDeviceSetMemPool,
+     (device, memPool))
 SAME(cudaMemPoolCreate, (cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps),
      cuMemPoolCreate, (memPool, (const CUmemPoolProps *)poolProps))
 SAME(cudaMemPoolDestroy, (cudaMemPool_t memPool), cuMemPoolDestroy, (memPool))
-SAME(cudaMemPoolTrimTo, (cudaMemPool_t memPool, size_t minBytesToKeep), cuMemPoolTrimTo, (memPool, minBytesToKeep))
+SAME(cudaMemPoolTrimTo, (cudaMemPool_t memPool, size_t minBytesToKeep), cuMemPoolTrimTo,
+     (memPool, minBytesToKeep))
 SAME(cudaMemPoolSetAttribute, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value),
      cuMemPoolSetAttribute, (memPool, (CUmemPool_attribute)attr, value))
 SAME(cudaMemPoolGetAttribute, (cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value),
      cuMemPoolGetAttribute, (memPool, (CUmemPool_attribute)attr, value))
-SAME(cudaMemPoolSetAccess, (cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count),
+SAME(cudaMemPoolSetAccess, (cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList,
+			    size_t count),
      cuMemPoolSetAccess, (memPool, (const CUmemAccessDesc *)descList, count))
-SAME(cudaMemPoolGetAccess, (enum cudaMemAccessFlags *flags, cudaMemPool_t memPool, struct cudaMemLocation *location),
+SAME(cudaMemPoolGetAccess, (enum cudaMemAccessFlags *flags, cudaMemPool_t memPool,
+			    struct cudaMemLocation *location),
      cuMemPoolGetAccess, ((CUmemAccess_flags *)flags, memPool, (CUmemLocation *)location))
 SAME(cudaMemPoolExportToShareableHandle,
-     (void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags),
-     cuMemPoolExportToShareableHandle, (shareableHandle, memPool, (CUmemAllocationHandleType)handleType, flags))
+     (void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
+      unsigned int flags),
+     cuMemPoolExportToShareableHandle,
+     (shareableHandle, memPool, (CUmemAllocationHandleType)handleType, flags))
 SAME(cudaMemPoolImportFromShareableHandle,
-     (cudaMemPool_t *memPool, void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags),
-     cuMemPoolImportFromShareableHandle, (memPool, shareableHandle, (CUmemAllocationHandleType)handleType, flags))
+     (cudaMemPool_t *memPool, void *shareableHandle, enum cudaMemAllocationHandleType handleType,
+      unsigned int flags),
+     cuMemPoolImportFromShareableHandle,
+     (memPool, shareableHandle, (CUmemAllocationHandleType)handleType, flags))
 SAME(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData *exportData, void *ptr),
      cuMemPoolExportPointer, ((CUmemPoolPtrExportData *)exportData, (uintptr_t)ptr))
 
@@ -94,13 +105,15 @@ RT_EXPORT cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool
 	if (!result && !ptr)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = cuMemPoolImportPointer(&opened, memPool, (CUmemPoolPtrExportData *)exportData);
+		result = cuMemPoolImportPointer(&opened, memPool,
+						(CUmemPoolPtrExportData *)exportData);
 	return allocated(result, ptr, opened);
 }
 
 SAME(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *userData), cuLaunchHostFunc,
      (stream, fn, userData))
-SAME(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags),
+SAME(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t callback, void *userData,
+			     unsigned int flags),
      cuStreamAddCallback, (stream, (CUstreamCallback)callback, userData, flags))
 
 RT_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)

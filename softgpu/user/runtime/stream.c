@@ -14,7 +14,8 @@
 	}
 
 SAME(cudaStreamCreate, (cudaStream_t *pStream), cuStreamCreate, (pStream, CU_STREAM_DEFAULT))
-SAME(cudaStreamCreateWithFlags, (cudaStream_t *pStream, unsigned int flags), cuStreamCreate, (pStream, flags))
+SAME(cudaStreamCreateWithFlags, (cudaStream_t *pStream, unsigned int flags), cuStreamCreate,
+     (pStream, flags))
 SAME(cudaStreamCreateWithPriority, (cudaStream_t *pStream, unsigned int flags, int priority),
      cuStreamCreateWithPriority, (pStream, flags, priority))
 SAME(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy, (stream))
@@ -22,10 +23,13 @@ SAME(cudaStreamQuery, (cudaStream_t stream), cuStreamQuery, (stream))
 SAME(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize, (stream))
 SAME(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
      cuStreamWaitEvent, (stream, event, flags))
-SAME(cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags), cuStreamGetFlags, (hStream, flags))
-SAME(cudaStreamGetPriority, (cudaStream_t hStream, int *priority), cuStreamGetPriority, (hStream, priority))
+SAME(cudaStreamGetFlags, (cudaStream_t hStream, unsigned int *flags), cuStreamGetFlags,
+     (hStream, flags))
+SAME(cudaStreamGetPriority, (cudaStream_t hStream, int *priority), cuStreamGetPriority,
+     (hStream, priority))
 SAME(cudaEventCreate, (cudaEvent_t *event), cuEventCreate, (event, CU_EVENT_DEFAULT))
-SAME(cudaEventCreateWithFlags, (cudaEvent_t *event, unsigned int flags), cuEventCreate, (event, flags))
+SAME(cudaEventCreateWithFlags, (cudaEvent_t *event, unsigned int flags), cuEventCreate,
+     (event, flags))
 SAME(cudaEventDestroy, (cudaEvent_t event), cuEventDestroy, (event))
 SAME(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), cuEventRecord, (event, stream))
 SAME(cudaEventQuery, (cudaEvent_t event), cuEventQuery, (event))

@@ -45,8 +45,8 @@ hipError_t hipFree(void *ptr);
  */
 enum { hipMemAttachGlobal = 1, hipMemAttachHost = 2 };
 enum {
-	hipHostMallocDefault = 0, hipHostMallocPortable = 1, hipHostMallocMapped = 2, hipHostMallocWriteCombined = 4,
-	hipHostMallocCoherent = 0x40000000,
+	hipHostMallocDefault = 0, hipHostMallocPortable = 1, hipHostMallocMapped = 2,
+	hipHostMallocWriteCombined = 4, hipHostMallocCoherent = 0x40000000,
 };
 #ifdef __cplusplus
 hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags = hipMemAttachGlobal);

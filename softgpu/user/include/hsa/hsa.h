@@ -64,7 +64,8 @@ typedef enum {
 typedef enum {
 	HSA_SYSTEM_INFO_VERSION_MAJOR = 0,		/* uint16_t */
 	HSA_SYSTEM_INFO_VERSION_MINOR = 1,		/* uint16_t */
-	HSA_SYSTEM_INFO_TIMESTAMP = 2,			/* uint64_t: the clock of signals' timeouts */
+	HSA_SYSTEM_INFO_TIMESTAMP =
+	2,			/* uint64_t: the clock of signals' timeouts */
 	HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,	/* uint64_t: 1/s */
 	HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,		/* uint64_t */
 } hsa_system_info_t;
@@ -76,7 +77,8 @@ hsa_status_t hsa_status_string(hsa_status_t status, const char **text);
 hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value);
 
 /* Ends with what the callback returns when that is not HSA_STATUS_SUCCESS. */
-hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data), void *data);
+hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data),
+				void *data);
 hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value);
 
 /* Between any two addresses; returns when it is done. */
@@ -97,8 +99,8 @@ typedef enum {
 } hsa_wait_state_t;
 
 /* consumers: the agents that may wait for it; none named: all. */
-hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers, const hsa_agent_t *consumers,
-			       hsa_signal_t *signal);
+hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
+			       const hsa_agent_t *consumers, hsa_signal_t *signal);
 /*
  * A thread that has seen the last value may destroy the signal at once, while calls that set it or wait for it still run in
  * other threads.  No call with the signal may begin after this one.
@@ -127,8 +129,10 @@ void hsa_signal_silent_store_screlease(hsa_signal_t signal, hsa_signal_value_t v
 	declare(acq_rel) declare(acquire) declare(release)
 #define HSA_SIGNAL_DECLARE(order)						\
 	/* both return the value before */					\
-	hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value);	\
-	hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,	\
+	hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal,	\
+						       hsa_signal_value_t value); \
+	hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal,		\
+						  hsa_signal_value_t expected,	\
 						  hsa_signal_value_t value);	\
 	void hsa_signal_add_##order(hsa_signal_t signal, hsa_signal_value_t value);	\
 	void hsa_signal_subtract_##order(hsa_signal_t signal, hsa_signal_value_t value);	\
@@ -139,7 +143,8 @@ HSA_SIGNAL_ORDERS(HSA_SIGNAL_DECLARE)
 #undef HSA_SIGNAL_DECLARE
 
 hsa_signal_value_t hsa_signal_wait_scacquire(hsa_signal_t signal, hsa_signal_condition_t condition,
-					     hsa_signal_value_t compare_value, uint64_t timeout_hint,
+					     hsa_signal_value_t compare_value,
+					     uint64_t timeout_hint,
 					     hsa_wait_state_t wait_state_hint);
 hsa_signal_value_t hsa_signal_wait_relaxed(hsa_signal_t signal, hsa_signal_condition_t condition,
 					   hsa_signal_value_t compare_value, uint64_t timeout_hint,

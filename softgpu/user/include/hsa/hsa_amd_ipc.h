@@ -36,10 +36,12 @@ hsa_status_t hsa_amd_ipc_close_memory_handle(hsa_amd_ipc_memory_handle_t ipc_han
 hsa_status_t hsa_amd_ipc_open_memory_handle(hsa_amd_ipc_memory_handle_t ipc_handle, void **ptr);
 
 /* Of a signal made with HSA_AMD_SIGNAL_IPC. */
-hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal, hsa_amd_ipc_signal_handle_t *ipc_handle);
+hsa_status_t hsa_amd_ipc_get_signal_handle(hsa_signal_t signal,
+					   hsa_amd_ipc_signal_handle_t *ipc_handle);
 hsa_status_t hsa_amd_ipc_close_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle);
 /* Ends with hsa_signal_destroy(), for each time it was opened. */
-hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle, hsa_signal_t *signal);
+hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle,
+					    hsa_signal_t *signal);
 
 typedef enum hsa_amd_address_info_s {
 	HSA_AMD_ADDRESS_HSA_ALLOCATED = 0x1,	/* uint32_t: 0 or 1 */
@@ -58,7 +60,8 @@ hsa_status_t hsa_amd_ipc_memory_pool_free(void *ptr);
 #ifdef __cplusplus
 }
 
-static inline hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle, hsa_signal_t &signal)
+static inline hsa_status_t hsa_amd_ipc_open_signal_handle(hsa_amd_ipc_signal_handle_t ipc_handle,
+							  hsa_signal_t &signal)
 {
 	return hsa_amd_ipc_open_signal_handle(ipc_handle, &signal);
 }

@@ -75,7 +75,8 @@ typedef enum {
 typedef enum {
 	HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED = 0,
 	HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT = 1,
-	HSA_AMD_MEMORY_POOL_ACCESS_DISALLOWED_BY_DEFAULT = 2,	/* hsa_amd_agents_allow_access() first */
+	/* hsa_amd_agents_allow_access() first */
+	HSA_AMD_MEMORY_POOL_ACCESS_DISALLOWED_BY_DEFAULT = 2,
 } hsa_amd_memory_pool_access_t;
 
 typedef enum {
@@ -97,7 +98,8 @@ typedef struct hsa_amd_memory_pool_link_info_s {
 typedef enum {
 	HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0,		/* hsa_amd_memory_pool_access_t */
 	HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS = 1,	/* uint32_t: 0 or 1 */
-	HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO = 2,		/* hsa_amd_memory_pool_link_info_t, one; zero without a hop */
+	HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO =
+	2,		/* hsa_amd_memory_pool_link_info_t, one; zero without a hop */
 } hsa_amd_agent_memory_pool_info_t;
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
@@ -105,9 +107,11 @@ hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
 					  hsa_amd_memory_pool_info_t attribute, void *value);
 hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
-						hsa_amd_agent_memory_pool_info_t attribute, void *value);
+						hsa_amd_agent_memory_pool_info_t attribute,
+						void *value);
 /* A GPU's memory is seen by the CPU where it stands.  flags: of hsa_amd_memory_pool_flag_t, kept for pointer_info. */
-hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr);
+hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+					  void **ptr);
 /*
  * NULL is nothing; INVALID_ARGUMENT for what hsa_amd_ipc_memory_attach() gave.  Waits for copies and fills that run; a copy
  * that begins later fails.
@@ -127,7 +131,8 @@ hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
  * *agent_ptr gets, which is host_ptr here.  As often as a range is locked it is to be unlocked;
  * unlocking what is not locked is no error.
  */
-hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent, void **agent_ptr);
+hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
+				 void **agent_ptr);
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr);
 
 /* ---- what a pointer is ---- */
@@ -160,8 +165,9 @@ typedef struct hsa_amd_pointer_info_s {
  * With alloc and both others, an array of the GPUs that have it mapped is allocated and
  * given to *accessible, which is NULL when there are none.
  */
-hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
-				  uint32_t *num_agents_accessible, hsa_agent_t **accessible);
+hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
+				  void *(*alloc)(size_t), uint32_t *num_agents_accessible,
+				  hsa_agent_t **accessible);
 /* ptr is the first byte of an allocation, or of what is locked. */
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
 
@@ -174,8 +180,9 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
  * allocations that are there at the time of this call: if one is freed or detached before
  * the copy begins it fails, whatever is at the address then.
  */
-hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
-				       size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
+hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
+				       hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
+				       const hsa_signal_t *dep_signals,
 				       hsa_signal_t completion_signal);
 
 /* ---- other processes ---- */
@@ -186,7 +193,8 @@ typedef enum {
 } hsa_amd_signal_attribute_t;
 
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
-				   const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *signal);
+				   const hsa_agent_t *consumers, uint64_t attributes,
+				   hsa_signal_t *signal);
 
 /* To be passed on by any channel, to processes of the same user on the same machine. */
 typedef struct hsa_amd_ipc_memory_s {
@@ -202,8 +210,9 @@ typedef hsa_amd_ipc_memory_t hsa_amd_ipc_signal_t;
  */
 hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle);
 /* mapping_agents: the GPUs that have it mapped; none: all.  OUT_OF_RESOURCES: no memory, or no file descriptor. */
-hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
-				       const hsa_agent_t *mapping_agents, void **mapped_ptr);
+hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len,
+				       uint32_t num_agents, const hsa_agent_t *mapping_agents,
+				       void **mapped_ptr);
 /* The last one waits for copies that run, as a free does. */
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr);
 /* Of a signal made with HSA_AMD_SIGNAL_IPC; else INVALID_ARGUMENT.  Good until the signal is destroyed. */
@@ -214,7 +223,8 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_s
 /* ---- dma-bufs ---- */
 
 /* The whole allocation as a dma-buf, and where in it ptr is. */
-hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset);
+hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
+					    uint64_t *offset);
 hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf);
 
 #ifdef __cplusplus
