@@ -40,8 +40,7 @@
  * It includes the standard headers that most tests need. It needs -D_GNU_SOURCE. Threads may check at the same time.
  * Programs that use cmocka (cases.h) use cmocka's assertions, and this in the children that they fork.
  */
-#ifndef TESTS_CHECK_H
-#define TESTS_CHECK_H
+#pragma once
 
 #include <errno.h>
 #include <signal.h>
@@ -289,5 +288,3 @@ static inline uint64_t check_seed(int argc, char **argv, int n)
 	printf("seed %llu\n", (unsigned long long)seed);
 	return seed;
 }
-
-#endif

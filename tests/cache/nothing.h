@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nothing.h - a registration that does nothing, for tests of what a cache does around it. */
-#ifndef NOTHING_H
-#define NOTHING_H
+#pragma once
 
 #include "peerdma_cache.h"
 
@@ -21,5 +20,3 @@ static inline void remove_nothing(void *arg, uint64_t addr, uint64_t length, voi
 	(void)length;
 	(void)handle;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toy.h - a cache of memory that is made up, for the tests of its calls: what registers it counts, and fails when it is told to. */
-#ifndef TOY_H
-#define TOY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -83,5 +82,3 @@ void big(void);
 void many_regions(void);
 void no_growth(void);
 void no_address_space(void);
-
-#endif

@@ -7,8 +7,7 @@
  * sched_explore() walks the tree of choices depth first.  Choices print as a
  * string, which repeats one run.
  */
-#ifndef SCHEDULE_H
-#define SCHEDULE_H
+#pragma once
 
 #include "sg_os_schedule.h"
 
@@ -42,5 +41,3 @@ void sched_yield_here(void);
 const char *sched_choices(void);
 /* Called when no thread can go on; must not return. */
 extern void (*sched_deadlock)(void);
-
-#endif

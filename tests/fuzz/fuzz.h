@@ -3,8 +3,7 @@
  * fuzz.h - what the fuzz targets share.  A target is a file fuzz_NAME.c with one
  * function; what must hold it asks by MUST(), all else the sanitizers do.
  */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 	text[size] = 0;
 	return text;
 }
-
-#endif

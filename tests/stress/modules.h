@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* modules.h - loads and unloads the modules from the folder $MODDIR. */
-#ifndef MODULES_H
-#define MODULES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ int module_unload(int index);
 
 /* All that are not there; says what does not load, and exits. */
 void modules_load_all(void);
-
-#endif

@@ -5,8 +5,7 @@
  * is one stretch of bytes; all that is outside of it faults, and so does everything
  * after as many accesses as the target says: pages that go away in between.
  */
-#ifndef FUZZ_KERNEL_H
-#define FUZZ_KERNEL_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -297,5 +296,3 @@ void fd_install(int fd, struct file *file);
 void fput(struct file *file);
 
 #define device_iommu_mapped(dev)	((void)(dev), false)
-
-#endif
