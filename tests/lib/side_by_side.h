@@ -6,9 +6,6 @@
 #pragma once
 
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../cases.h"

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <infiniband/verbs.h>
-#include <stdint.h>
 
 #include "../check.h"
 

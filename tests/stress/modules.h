@@ -2,8 +2,6 @@
 /* modules.h - loads and unloads the modules from the folder $MODDIR. */
 #pragma once
 
-#include <stdbool.h>
-
 /* Index into module_names (state.h).  0 or an errno. */
 int module_load(int index);
 /* Does not wait for users: EAGAIN when there are any. */

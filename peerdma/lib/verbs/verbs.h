@@ -2,7 +2,6 @@
 /* verbs.h - the calls of libibverbs that the library needs. Each returns 0, or -errno with text. */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct ibv_mr;

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "machine/gpus.h"
 #include "machine/machine.h"

@@ -14,9 +14,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <string.h>
-
 #include "util.h"
 
 #define GPUS		3
