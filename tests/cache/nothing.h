@@ -6,17 +6,9 @@
 
 static inline int add_nothing(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)out;
 	return 0;
 }
 
 static inline void remove_nothing(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }

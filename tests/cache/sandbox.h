@@ -2,15 +2,12 @@
 /* sandbox.h - a process gives up membarrier(2), as sandboxes that list what is allowed may want it. */
 #pragma once
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 
 /* All threads, from here on: -EPERM. */
 static inline void sandbox_enter(void)

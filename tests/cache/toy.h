@@ -2,9 +2,8 @@
 /* toy.h - a cache of memory that is made up, for the tests of its calls: what registers it counts, and fails when it is told to. */
 #pragma once
 
-#include <stdbool.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE	4096ULL
@@ -33,7 +32,10 @@ struct toy {
 extern struct toy toy;
 extern struct peerdma_cache *cache;
 
-/* fresh(), then changes to what the cache is made with, begin(), the test, finish(). */
+/*
+ * fresh(), then changes to what the cache is made with, begin(), the test, finish().  The tests of a table begin after
+ * a fresh(), and a finish() comes after each; one that closes the cache itself sets it to NULL.
+ */
 extern struct peerdma_cache_options options;
 extern struct peerdma_cache_ops ops;
 void fresh(void);

@@ -5,22 +5,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#ifndef MUST
-#define MUST(cond)								\
-	do {									\
-		if (!(cond)) {							\
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #cond); \
-			abort();						\
-		}								\
-	} while (0)
-#endif
+#include "../check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

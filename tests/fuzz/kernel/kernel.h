@@ -7,15 +7,9 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/types.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fuzz.h"
 
