@@ -27,9 +27,8 @@ struct sched_result {
 };
 
 struct sched_result sched_explore(const struct sched_case *c);
-/* One run, by a string that a failure printed, or in random order. */
+/* One run, by a string that a failure printed. */
 void sched_replay(const struct sched_case *c, const char *choices);
-void sched_random(const struct sched_case *c, u64 seed);
 
 /* In body(): from here on orders differ, until sched_together(). */
 void sched_apart(void);

@@ -96,23 +96,6 @@ static inline int copy_struct_from_user(void *to, size_t known, const void *from
 }
 
 #define get_user(x, p)	(copy_from_user(&(x), p, sizeof(*(p))) ? -EFAULT : 0)
-#define user_read_access_begin(p, n)	user_ok(p, n)
-#define user_write_access_begin(p, n)	user_ok(p, n)
-#define user_read_access_end()	((void)0)
-#define user_write_access_end()	((void)0)
-#define unsafe_get_user(x, p, label)						\
-	do {									\
-		__typeof__(*(p)) got;						\
-		if (copy_from_user(&got, p, sizeof(got)))			\
-			goto label;						\
-		x = got;							\
-	} while (0)
-#define unsafe_put_user(x, p, label)						\
-	do {									\
-		__typeof__(*(p)) put = (x);					\
-		if (copy_to_user(p, &put, sizeof(put)))				\
-			goto label;						\
-	} while (0)
 #define u64_to_user_ptr(v)	((void *)((uintptr_t)user_memory + (v)))
 
 /* ---- errors in pointers ---- */
