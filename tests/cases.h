@@ -17,8 +17,7 @@
  *
  * As check.h, it includes the standard headers that most tests need.
  */
-#ifndef TESTS_CASES_H
-#define TESTS_CASES_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -87,5 +86,3 @@ static inline int cases_run(CMFixtureFunction before, CMFixtureFunction after)
 		tests[i] = listed_cases[i].test;
 	return _cmocka_run_group_tests(program_invocation_short_name, tests, cases_listed, before, after);
 }
-
-#endif

@@ -19,6 +19,8 @@
  *   static const struct check_test tests[] = { TEST(first), TEST(second) };
  *   int main(int argc, char **argv) { return check_run(tests, CHECK_COUNT(tests), argc - 1, argv + 1); }
  *	Runs all, or those that the arguments name; prints each name before it runs.
+ *   check_before = fresh;   check_after = finish;
+ *	Functions that such a table's tests run between.
  *   return check_end("what this program tests");
  *	The end of a program without a table: a last line with the counts, and the exit code: 1 if a check has
  *	failed, or if there was none. NULL: the program's name.
@@ -28,6 +30,9 @@
  *	Runs fn in a forked child: its exit code, or -signal. Checks and failures there count here, too.
  *   check_wait(pid, seconds)
  *	The same of a child that the caller forked. A child that has not ended by then is killed: -SIGKILL.
+ *
+ *   check_in_thread(fn, arg)
+ *	Runs fn in a thread of its own: what it returns.
  *
  *   uint64_t seed = check_seed(argc, argv, 1);   rnd(&seed)   below(&seed, n)
  *	Random numbers that repeat: the seed is printed; argument 1, or always the same.
@@ -40,10 +45,10 @@
  * It includes the standard headers that most tests need. It needs -D_GNU_SOURCE. Threads may check at the same time.
  * Programs that use cmocka (cases.h) use cmocka's assertions, and this in the children that they fork.
  */
-#ifndef TESTS_CHECK_H
-#define TESTS_CHECK_H
+#pragma once
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -187,6 +192,7 @@ struct check_test {
 	void (*run)(void);
 };
 #define TEST(name)	{ #name, name }
+__attribute__((weak)) void (*check_before)(void), (*check_after)(void);
 
 static inline bool check_named(const char *name, int argc, char **argv)
 {
@@ -206,7 +212,11 @@ static inline int check_run(const struct check_test *tests, size_t count, int ar
 		found++;
 		printf("%s\n", tests[i].name);
 		fflush(stdout);
+		if (check_before)
+			check_before();
 		tests[i].run();
+		if (check_after)
+			check_after();
 	}
 	CHECK(argc ? found == argc : found > 0, "%d tests have the names that were given", found);
 	return check_end(NULL);
@@ -266,6 +276,18 @@ static inline int check_in_child(int (*fn)(void *arg), void *arg)
 	return check_status(status);
 }
 
+/* ---- threads ---- */
+
+static inline void *check_in_thread(void *(*fn)(void *arg), void *arg)
+{
+	pthread_t thread;
+	void *ret;
+
+	MUST(!pthread_create(&thread, NULL, fn, arg));
+	MUST(!pthread_join(thread, &ret));
+	return ret;
+}
+
 /* ---- random numbers: splitmix64 ---- */
 
 static inline uint64_t rnd(uint64_t *state)
@@ -289,5 +311,3 @@ static inline uint64_t check_seed(int argc, char **argv, int n)
 	printf("seed %llu\n", (unsigned long long)seed);
 	return seed;
 }
-
-#endif

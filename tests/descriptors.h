@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* descriptors.h - how many files this process has open, without a call that opens one. */
-#ifndef TESTS_DESCRIPTORS_H
-#define TESTS_DESCRIPTORS_H
+#pragma once
 
 #include <fcntl.h>
 
@@ -13,5 +12,3 @@ static inline unsigned int descriptors(void)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
-
-#endif

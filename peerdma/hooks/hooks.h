@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hooks.h - between the files of libpeerdma-hooks. */
-#ifndef PEERDMA_HOOKS_INTERNAL_H
-#define PEERDMA_HOOKS_INTERNAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void *real_dlsym(void *handle, const char *name);
 void *library(unsigned int which);
 /* The library's own function; NULL: there is no such function or library. */
 void *real_symbol(unsigned int which, const char *name);
-
-#endif

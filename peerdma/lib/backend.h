@@ -13,8 +13,7 @@
  * one that pinned.  A function that is NULL is one that the back-end does not support:
  * -EOPNOTSUPP.
  */
-#ifndef BACKEND_H
-#define BACKEND_H
+#pragma once
 
 #include "internal.h"
 
@@ -114,5 +113,3 @@ int backend_cannot(const struct peerdma_region *region, const char *call, const 
  * not valid, and its notice waits.  Once.
  */
 void region_revoked(struct peerdma_region *region);
-
-#endif

@@ -8,8 +8,7 @@
  * a back-end may report a revocation from any place where memory is freed.  Exceptions
  * are malloc() and writing to the descriptor that shows that a notice waits.
  */
-#ifndef PEERDMA_INTERNAL_H
-#define PEERDMA_INTERNAL_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -359,5 +358,3 @@ int cuda_load(void);				/* 0 or -ENODEV, with text */
 bool hsa_query(const void *ptr, struct peerdma_memory *out);
 /* As the last hsa_query() found it. */
 bool hsa_there(void);
-
-#endif

@@ -4,8 +4,7 @@
  * memory of its own: the device's MR may be shared, and may go before the program's.
  * Thread-safe.
  */
-#ifndef GIVEN_H
-#define GIVEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ int given_add(struct given *given);
 struct given *given_take(const struct ibv_mr *mr);
 
 bool given_has(const struct ibv_mr *mr);
-
-#endif

@@ -3,8 +3,7 @@
  * libibverbs.h - libibverbs itself, behind the calls that this library stands in front of.
  * Names and types are those of libibverbs.so.1 (IBVERBS_1.1 and later), which do not change.
  */
-#ifndef LIBIBVERBS_H
-#define LIBIBVERBS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct verbs_calls {
 
 /* Found by the first call. Never NULL; its members are, where libibverbs is not loaded. */
 const struct verbs_calls *verbs_calls(void);
-
-#endif

@@ -3,8 +3,7 @@
  * memory.h - MRs made by libpeerdma: of GPU memory that the RDMA device's kernel driver does
  * not know by its address, and of any memory where registrations are to be cached.
  */
-#ifndef MEMORY_H
-#define MEMORY_H
+#pragma once
 
 #include "given.h"
 
@@ -25,5 +24,3 @@ int memory_dereg(struct given *given);
 
 /* Deregisters what the cache keeps in a domain that is about to go. 0 or an errno. */
 int memory_leave(struct ibv_pd *pd);
-
-#endif

@@ -6,8 +6,7 @@
  * The process keeps running, and may be any user's: values may be inconsistent or forged.  None is used as a size, a
  * count or an address without bounds.  A list that changes while it is read is read again.
  */
-#ifndef PEERDMA_REMOTE_CACHE_H
-#define PEERDMA_REMOTE_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ void remote_processes_free(struct remote_processes *all);
 
 /* The addresses of pages in the text of /proc/PID/maps, up to `max`: how many. */
 size_t remote_pages_find(const char *maps, uint64_t *pages, size_t max);
-
-#endif

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - what each call of peerdma_cache.h promises, one thing at a time. */
-#include <errno.h>
-#include <string.h>
-
 #include "toy.h"
 
 static void arguments(void)
@@ -10,7 +7,6 @@ static void arguments(void)
 	struct peerdma_cached *hold;
 	struct peerdma_cache_counters c = { .size = 8 };
 
-	fresh();
 	options.granularity = 5000;
 	MUST(peerdma_cache_create(&ops, &toy, &options, &cache) == -EINVAL);
 	options.granularity = 2048;
@@ -54,7 +50,6 @@ static void sharing(void)
 	struct peerdma_cached *a, *b;
 	struct peerdma_cache_entry e[4] = { { .size = sizeof(e[0]) } };
 
-	fresh();
 	options.granularity = 65536;
 	begin();
 	a = get((char *)AT(0) + 100, 10);
@@ -71,14 +66,12 @@ static void sharing(void)
 	for (int i = 0; i < 3; i++)
 		peerdma_cache_put(cache, a);
 	MUST(!toy.removes);
-	finish();
 }
 
 static void merging(void)
 {
 	struct peerdma_cached *old, *merged;
 
-	fresh();
 	begin();
 	old = get(AT(0), 2 * PAGE);
 	touch(AT(4), PAGE);
@@ -95,12 +88,10 @@ static void merging(void)
 	toy.widest = 5 * PAGE;
 	touch(AT(4), 2 * PAGE);
 	MUST(toy.last_addr == BASE + 4 * PAGE && toy.last_length == 2 * PAGE && counters().retries == 1);
-	finish();
 }
 
 static void whole_allocations(void)
 {
-	fresh();
 	ops.extent = toy_extent;
 	begin();
 	toy.allocation = BASE + 100;
@@ -124,7 +115,6 @@ static void whole_allocations(void)
 	MUST(toy.adds == 3);
 	MUST(invalidate(AT(0), 100) == 1);
 	MUST(counters().regions == 2);
-	finish();
 }
 
 static void invalidation(void)
@@ -132,7 +122,6 @@ static void invalidation(void)
 	struct peerdma_cached *held;
 	struct peerdma_cached *again;
 
-	fresh();
 	begin();
 	for (int i = 0; i < 100; i++)
 		touch(AT(2 * i), PAGE);
@@ -152,7 +141,6 @@ static void invalidation(void)
 	touch(AT(62), PAGE);
 	touch(AT(18), PAGE);
 	MUST(toy.adds == 101);
-	finish();
 }
 
 static void within_bytes(void)
@@ -164,7 +152,6 @@ static void limits(void)
 {
 	struct peerdma_cached *held[8];
 
-	fresh();
 	options.max_regions = 4;
 	begin();
 	for (int i = 0; i < 4; i++)
@@ -215,7 +202,6 @@ static void limits(void)
 		touch(AT(2 * i), PAGE);
 	}
 	MUST(counters().aperture <= 4 * PAGE && counters().aperture > 0 && counters().bytes > 4 * PAGE);
-	finish();
 }
 
 static void out_of_room(void)
@@ -253,7 +239,6 @@ static void out_of_room(void)
 	for (int i = 0; i < 4; i++)
 		peerdma_cache_put(cache, held[i]);
 	touch(AT(900), PAGE);
-	finish();
 }
 
 static void monitors(void)
@@ -261,7 +246,6 @@ static void monitors(void)
 	uint32_t word = 7;
 	struct peerdma_cached *held;
 
-	fresh();
 	ops.monitors = PEERDMA_MONITOR_WORD;
 	toy.word = &word;
 	begin();
@@ -283,7 +267,6 @@ static void monitors(void)
 	touch(AT(0), PAGE);
 	touch(AT(0), PAGE);
 	MUST(toy.adds == 1 && counters().monitors == (PEERDMA_MONITOR_CHECK | PEERDMA_MONITOR_CALLS));
-	finish();
 }
 
 /* More puts than gets are counted when the region ends, and do no harm to the next one of that number. */
@@ -294,7 +277,6 @@ static void puts_too_many(void)
 #ifndef __OPTIMIZE__
 	return;		/* the library aborts */
 #endif
-	fresh();
 	begin();
 	held = get(AT(0), PAGE);
 	peerdma_cache_put(cache, held);
@@ -310,20 +292,21 @@ static void puts_too_many(void)
 		MUST(!counters().dead && toy.removes == 2 + i);
 	}
 	MUST(counters().bad_puts == 2);
-	finish();
 }
 
 /* usage: cache_calls [TEST] */
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {
-		T(arguments), T(sharing), T(merging), T(whole_allocations), T(invalidation), T(limits), T(out_of_room),
-		T(monitors), T(puts_too_many), T(failed_gets), T(freed_while_merging), T(never_valid),
-		T(adds_that_want_each_other), T(sliding_windows), T(aperture_pages), T(access_bits), T(requests), T(payloads),
-		T(kinds), T(held_ends), T(nothing_kept), T(logged), T(from_inside), T(threads), T(many_holds), T(forks), T(many_caches), T(big),
-		T(many_regions), T(no_growth), T(no_address_space), T(each_option), T(each_errno), T(each_counter),
+	static const struct check_test tests[] = {
+		TEST(arguments), TEST(sharing), TEST(merging), TEST(whole_allocations), TEST(invalidation), TEST(limits), TEST(out_of_room),
+		TEST(monitors), TEST(puts_too_many), TEST(failed_gets), TEST(freed_while_merging), TEST(never_valid),
+		TEST(adds_that_want_each_other), TEST(sliding_windows), TEST(aperture_pages), TEST(access_bits), TEST(requests), TEST(payloads),
+		TEST(kinds), TEST(held_ends), TEST(nothing_kept), TEST(logged), TEST(from_inside), TEST(threads), TEST(many_holds), TEST(forks), TEST(many_caches), TEST(big),
+		TEST(many_regions), TEST(no_growth), TEST(no_address_space), TEST(each_option), TEST(each_errno), TEST(each_counter),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	return !run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+	check_before = fresh;
+	check_after = finish;
+	return check_run(tests, CHECK_COUNT(tests), argc - 1, argv + 1);
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* calls_get.c - gets that fail, gets whose ranges overlap, and what regions cost. */
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "toy.h"
 
@@ -15,7 +12,6 @@ void failed_gets(void)
 {
 	struct peerdma_cached *held, *hold;
 
-	fresh();
 	begin();
 	held = get(AT(0), 2 * PAGE);
 	touch(AT(4), PAGE);
@@ -42,7 +38,6 @@ void failed_gets(void)
 	touch(AT(1), 4 * PAGE);
 	MUST(toy.adds == 3 && toy.removes == 2 && counters().merges == 2 && counters().regions == 1);
 	MUST(counters().bytes == 5 * PAGE);
-	finish();
 }
 
 static void hit_and_free_in_add(void)
@@ -56,7 +51,6 @@ static void hit_and_free_in_add(void)
 
 void freed_while_merging(void)
 {
-	fresh();
 	begin();
 	touch(AT(0), 2 * PAGE);
 	touch(AT(4), PAGE);
@@ -64,7 +58,6 @@ void freed_while_merging(void)
 	touch(AT(1), 4 * PAGE);
 	MUST(counters().regions == 1 && counters().bytes == 5 * PAGE && counters().merges == 1);
 	MUST(toy.adds == 4 && toy.removes == 3);
-	finish();
 }
 
 /* ---- a get ends ---- */
@@ -73,7 +66,6 @@ void never_valid(void)
 {
 	struct peerdma_cached *hold;
 
-	fresh();
 	ops.check = toy_check;
 	toy.valid = 0;
 	begin();
@@ -82,7 +74,6 @@ void never_valid(void)
 	MUST(counters().failures == 1 && counters().regions == 0);
 	toy.valid = 1;
 	touch(AT(0), PAGE);
-	finish();
 }
 
 static pthread_barrier_t both;
@@ -93,8 +84,6 @@ static int add_other(void *arg, uint64_t addr, uint64_t length, struct peerdma_r
 	struct peerdma_cached *hold;
 	int ret;
 
-	(void)arg;
-	(void)length;
 	out->handle = (void *)(uintptr_t)(addr + 1);
 	if (addr >= BASE + 10 * PAGE)
 		return 0;
@@ -109,8 +98,6 @@ static int add_other(void *arg, uint64_t addr, uint64_t length, struct peerdma_r
 
 static void remove_other(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)length;
 	MUST(handle == (void *)(uintptr_t)(addr + 1));
 }
 
@@ -124,7 +111,6 @@ void adds_that_want_each_other(void)
 {
 	pthread_t a, b;
 
-	fresh();
 	ops.add = add_other;
 	ops.remove = remove_other;
 	begin();
@@ -135,7 +121,6 @@ void adds_that_want_each_other(void)
 	alarm(0);
 	pthread_barrier_destroy(&both);
 	MUST(counters().regions == 2);
-	finish();
 }
 
 /* ---- overlapping ranges ---- */
@@ -213,7 +198,6 @@ void sliding_windows(void)
 	MUST(toy.last_length == 3 * PAGE && counters().regions == 2);
 	touch(AT(5000), 3000 * PAGE);	/* what one get asks for is not limited */
 	MUST(toy.last_length == 3000 * PAGE);
-	finish();
 }
 
 /* ---- the aperture's pages ---- */
@@ -276,5 +260,4 @@ void aperture_pages(void)
 	MUST(counters().aperture == GPU_PAGE);
 	peerdma_cache_put(cache, held);
 	MUST(counters().aperture == 0);
-	finish();
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* calls_inside.c - calls from inside the functions that register. */
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "toy.h"
 
@@ -57,6 +55,7 @@ static void while_it_closes(bool deferred)
 		MUST(peerdma_cache_invalidate(cache, AT(4), PAGE) == 1);
 	toy.in_remove = at_close;
 	peerdma_cache_close(cache);
+	cache = NULL;
 	MUST(toy.adds == 11 && toy.removes == 11);
 }
 
@@ -117,7 +116,6 @@ static void freed_while_a_table_grows(void)
 
 static void *hold_one(void *unused)
 {
-	(void)unused;
 	inner = get(AT(0), PAGE);
 	return NULL;
 }
@@ -149,7 +147,6 @@ void from_inside(void)
 {
 	struct peerdma_cached *hold;
 
-	fresh();
 	begin();
 	toy.in_add = get_in_add;
 	touch(AT(0), PAGE);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* calls_many.c - big regions, many of them, and the end of memory. */
-#include <errno.h>
-#include <string.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -9,7 +7,6 @@
 
 void big(void)
 {
-	fresh();
 	begin();
 	/* 64 GiB: more pages than an entry tells of. */
 	touch(AT(0), 64ULL << 30);
@@ -18,13 +15,11 @@ void big(void)
 	touch((char *)AT(0) + (64ULL << 30) - 5, 5);
 	touch(AT(0), 64ULL << 30);
 	MUST(toy.adds == 1);
-	finish();
 }
 
 /* Tables grow, and what is in them is right. */
 void many_regions(void)
 {
-	fresh();
 	options.capacity = 1 << 17;
 	begin();
 	for (int round = 0; round < 3; round++) {
@@ -36,7 +31,6 @@ void many_regions(void)
 	for (int i = 50000; i < 100000; i++)
 		touch(AT(2 * i), PAGE);
 	MUST(toy.adds == 100000);
-	finish();
 }
 
 /* No growth: the same regions made and ended, over and over. */
@@ -45,7 +39,6 @@ void no_growth(void)
 	long before = 0, after;
 	struct rusage u;
 
-	fresh();
 	begin();
 	for (int i = 0; i < 200000; i++) {
 		touch(AT(2 * (i % 300)), PAGE);
@@ -59,7 +52,6 @@ void no_growth(void)
 	getrusage(RUSAGE_SELF, &u);
 	after = u.ru_maxrss;
 	MUST(after - before < 1024);	/* KiB */
-	finish();
 }
 
 static void valid_again(void)
@@ -95,7 +87,6 @@ void no_address_space(void)
 #endif
 	if (getrlimit(RLIMIT_AS, &old))
 		return;
-	fresh();
 	options.capacity = 1 << 24;
 	small = old;
 	small.rlim_cur = 256 << 20;
@@ -110,5 +101,4 @@ void no_address_space(void)
 	begin();
 	touch(AT(0), PAGE);
 	MUST(!pthread_create(&thread, NULL, finds_stale, &old) && !pthread_join(thread, NULL));
-	finish();
 }

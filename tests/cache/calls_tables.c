@@ -3,9 +3,6 @@
  * calls_tables.c - tables of arguments, errors and counters: each bit and each limit of what a cache is made with, each errno that
  * add() may return, and all counters after each kind of call.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "toy.h"
 
 #define MANY(array) (sizeof(array) / sizeof((array)[0]))
@@ -16,12 +13,10 @@ static void makes(int error, const char *says)
 	int ret = peerdma_cache_create(&ops, &toy, &options, &cache);
 	const char *text = peerdma_last_error();
 
-	if (ret != error || (error && (strncmp(text, "peerdma_cache_create: ", 22) || !strstr(text, says)))) {
-		fprintf(stderr, "%s: %d, \"%s\"\n", says, ret, text);
-		abort();
-	}
+	MUST(ret == error && (!error || (!strncmp(text, "peerdma_cache_create: ", 22) && strstr(text, says))), "%s: %d, \"%s\"",
+	     says, ret, text);
 	if (!ret)
-		peerdma_cache_close(cache);
+		finish();
 	fresh();
 }
 
@@ -36,7 +31,6 @@ void each_option(void)
 		{ 1U << 30, true }, { (1U << 30) - 4096, false }, { 1U << 31, false }, { UINT32_MAX, false },
 	};
 
-	fresh();
 	for (unsigned int bit = 0; bit < 32; bit++) {
 		options.flags = 1U << bit;
 		makes(options.flags == PEERDMA_CACHE_OFF ? 0 : -EINVAL, "this kind of cache supports 0x8");
@@ -126,14 +120,9 @@ static void counted(const struct peerdma_cache_counters *expected, int line)
 	memset(&c, 0xff, sizeof(c));
 	c.size = sizeof(c);
 	MUST(!peerdma_cache_counters(cache, &c));
-	for (size_t i = 0; i < sizeof(c) / 8; i++) {
-		if (((uint64_t *)&c)[i] != ((const uint64_t *)expected)[i]) {
-			fprintf(stderr, "line %d: the word %zu of the counters is %llu, not %llu\n", line, i,
-				(unsigned long long)((uint64_t *)&c)[i],
-				(unsigned long long)((const uint64_t *)expected)[i]);
-			abort();
-		}
-	}
+	for (size_t i = 0; i < sizeof(c) / 8; i++)
+		MUST(((uint64_t *)&c)[i] == ((const uint64_t *)expected)[i], "line %d: the word %zu of the counters is %llu, not %llu",
+		     line, i, (unsigned long long)((uint64_t *)&c)[i], (unsigned long long)((const uint64_t *)expected)[i]);
 }
 
 /* All of them, after each call: what one call counts nothing else does. */
@@ -143,7 +132,6 @@ void each_counter(void)
 	struct peerdma_cache_entry e[3] = { { .size = sizeof(e[0]) } };
 	struct peerdma_cached *a, *b, *hold;
 
-	fresh();
 	options.max_regions = 3;
 	begin();
 	counted(&c, __LINE__);
@@ -226,5 +214,4 @@ void each_counter(void)
 	c.evictions = counters().evictions;
 	c.bytes = counters().bytes;
 	counted(&c, __LINE__);
-	finish();
 }

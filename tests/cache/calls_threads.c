@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* calls_threads.c - one cache and many threads, many caches, and forked children. */
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "toy.h"
 
@@ -21,35 +17,24 @@ static void *get_it(void *p)
 	return get(p, PAGE);
 }
 
-static void *in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t t;
-	void *ret;
-
-	MUST(!pthread_create(&t, NULL, fn, arg) && !pthread_join(t, &ret));
-	return ret;
-}
-
 void threads(void)
 {
 	struct peerdma_cached *hold;
 	struct peerdma_cache_entry e = { .size = sizeof(e) };
 
-	fresh();
 	begin();
 	/* A hold outlives its thread, and is anybody's to give back; so do the counts. */
-	hold = in_thread(get_it, AT(0));
+	hold = check_in_thread(get_it, AT(0));
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 1 && e.gets == 3);
 	MUST(counters().hits == 2 && counters().threads == 0);
 	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 0);
-	in_thread(put_it, hold);
+	check_in_thread(put_it, hold);
 	MUST(toy.removes == 1);
 
 	hold = get(AT(0), PAGE);
-	in_thread(put_it, hold);
+	check_in_thread(put_it, hold);
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0);
 	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 2);
-	finish();
 }
 
 static void *get_many(void *p)
@@ -73,16 +58,14 @@ void many_holds(void)
 {
 	struct peerdma_cache_entry e = { .size = sizeof(e) };
 
-	fresh();
 	begin();
-	in_thread(get_many, AT(0));
+	check_in_thread(get_many, AT(0));
 	get_many(AT(0));
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 200000 && e.gets == 200000);
-	in_thread(put_many, AT(0));
+	check_in_thread(put_many, AT(0));
 	put_many(AT(0));
 	MUST(peerdma_cache_list(cache, 0, &e, 1) == 1 && e.holds == 0 && e.gets == 200002);
 	MUST(invalidate(AT(0), 1) == 1 && toy.removes == 1);
-	finish();
 }
 
 void forks(void)
@@ -91,7 +74,6 @@ void forks(void)
 	int status;
 	pid_t pid;
 
-	fresh();
 	begin();
 	hold = get(AT(0), PAGE);
 	touch(AT(0), PAGE);
@@ -118,12 +100,10 @@ void forks(void)
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_put(cache, hold);
 	MUST(invalidate(AT(0), PAGE) == 1 && toy.removes == 1);
-	finish();
 }
 
 static void *close_it(void *unused)
 {
-	(void)unused;
 	finish();
 	return NULL;
 }
@@ -133,7 +113,6 @@ void many_caches(void)
 {
 	struct peerdma_cache *caches[10];
 
-	fresh();
 	for (int round = 0; round < 20; round++) {
 		for (int i = 0; i < 10; i++) {
 			begin();
@@ -149,7 +128,7 @@ void many_caches(void)
 			cache = caches[i];
 			toy.adds = toy.removes + 1;
 			if (i & 1)
-				in_thread(close_it, NULL);
+				check_in_thread(close_it, NULL);
 			else
 				finish();
 		}

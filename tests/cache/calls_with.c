@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* calls_with.c - gets that say more than an address: access, the caller's pointer, payload; and what options add. */
-#include <errno.h>
-#include <string.h>
-
 #include "toy.h"
 
 #define R	1U
@@ -38,7 +35,6 @@ void access_bits(void)
 	struct peerdma_cached *read, *both, *hold;
 	struct peerdma_cache_request q = { .size = sizeof(q), .access = R | W };
 
-	fresh();
 	begin();
 	read = get_with(AT(0), 4 * PAGE, R);
 	MUST(toy.access == R && toy.user == AT(0) && access_at(AT(0)) == R);
@@ -88,7 +84,6 @@ void access_bits(void)
 	for (int i = 0; i < 3; i++)
 		touch_with(AT(4), PAGE, W);
 	MUST(toy.adds == 3 && counters().hits_front >= 4);
-	finish();
 }
 
 void requests(void)
@@ -139,7 +134,6 @@ void payloads(void)
 	struct peerdma_cached *held[50];
 	char name[40];
 
-	fresh();
 	ops.payload = sizeof(name);
 	begin();
 	for (int round = 0; round < 3; round++) {
@@ -153,7 +147,6 @@ void payloads(void)
 		}
 		invalidate(AT(round), 20 * PAGE);
 	}
-	finish();
 }
 
 /* So much of the host's, and so much of a GPU's. */
@@ -161,7 +154,6 @@ void kinds(void)
 {
 	struct peerdma_cache_counters c;
 
-	fresh();
 	options.max_host = 10 * PAGE;
 	options.max_device = 5 * PAGE;
 	ops.extent = toy_extent;
@@ -176,7 +168,6 @@ void kinds(void)
 	invalidate(NULL, SIZE_MAX);
 	c = counters();
 	MUST(!c.host && !c.device && !c.bytes);
-	finish();
 }
 
 static const struct peerdma_cached *told;
@@ -195,7 +186,6 @@ void held_ends(void)
 	struct peerdma_cached *held;
 	uint32_t word = 1;
 
-	fresh();
 	options.ended = ended;
 	options.arg = &told;
 	ops.monitors = PEERDMA_MONITOR_WORD;
@@ -220,7 +210,6 @@ void held_ends(void)
 	touch(AT(2), 2 * PAGE);
 	MUST(tells == 2 && counters().dead == 1);
 	peerdma_cache_put(cache, held);
-	finish();
 }
 
 /* Each get registers, each put removes. */
@@ -247,7 +236,6 @@ void nothing_kept(void)
 {
 	struct peerdma_cached *hold;
 
-	fresh();
 	options.flags = PEERDMA_CACHE_OFF;
 	off();
 	fresh();
@@ -261,7 +249,6 @@ void nothing_kept(void)
 	for (int i = 0; i < 4; i++)
 		get(AT(0), PAGE);
 	MUST(peerdma_cache_get(cache, AT(0), PAGE, &hold) == -ENOBUFS);
-	finish();
 }
 
 static char last_line[300];
@@ -274,7 +261,6 @@ static void line(void *arg, const char *text)
 
 void logged(void)
 {
-	fresh();
 	options.log = line;
 	options.arg = &told;
 	toy.room = 2;
@@ -290,5 +276,4 @@ void logged(void)
 	toy.widest = 2 * PAGE;
 	touch(AT(11), 2 * PAGE);
 	MUST(strstr(last_line, "for [0x1000000a000, 0x1000000d000): it is called for [0x1000000b000, 0x1000000d000)"));
-	finish();
 }

@@ -4,7 +4,7 @@
  * nor an eighth more, and nothing else of the entry changes with it.
  */
 #include "cache/entry.h"
-#include "check.h"
+#include "../check.h"
 
 #define BASE (1ULL << 40)
 #define PAGE (1ULL << REACH_SHIFT)

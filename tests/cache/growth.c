@@ -8,10 +8,7 @@
  *
  * usage: cache_growth [ROUNDS [SEED]]
  */
-#include <string.h>
-#include <unistd.h>
-
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE	4096ULL
@@ -23,8 +20,6 @@ static int64_t registered;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	registered++;
 	out->handle = (void *)(uintptr_t)addr;
 	return 0;
@@ -32,8 +27,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 
 static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)length;
 	MUST(handle == (void *)(uintptr_t)addr);
 	registered--;
 }
@@ -53,7 +46,7 @@ int main(int argc, char **argv)
 	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
 	struct peerdma_cache_options options = { .size = sizeof(options), .max_regions = 1000 };
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
-	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000, seed = seed_from(argc, argv, 2);
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000, seed = check_seed(argc, argv, 2);
 	uint64_t early = 0, late;
 	struct peerdma_cache *cache;
 

@@ -6,14 +6,10 @@
  *
  * malloc() and mmap() are this program's, over the C library's.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "../lib/failing_malloc.h"
 #include "toy.h"
@@ -30,9 +26,7 @@ static bool get_and_put(const void *p, size_t length)
 	struct peerdma_cached *hold;
 	int ret = peerdma_cache_get(cache, p, length, &hold);
 
-	if (ret && ret != -ENOMEM)
-		fprintf(stderr, "get: %d, %s\n", ret, peerdma_last_error());
-	MUST(!ret || ret == -ENOMEM);
+	MUST(!ret || ret == -ENOMEM, "%d, %s", ret, peerdma_last_error());
 	if (!ret)
 		peerdma_cache_put(cache, hold);
 	return !ret;
@@ -64,15 +58,6 @@ static void *all_calls(void *n)
 	return NULL;
 }
 
-static void *in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t t;
-	void *ret;
-
-	MUST(!pthread_create(&t, NULL, fn, arg) && !pthread_join(t, &ret));
-	return ret;
-}
-
 static void allocations(void)
 {
 	for (uintptr_t n = 1; n == 1 || failed; n++) {
@@ -81,9 +66,9 @@ static void allocations(void)
 		fail_in = (uint32_t)n;
 		if (!peerdma_cache_create(&ops, &toy, &options, &cache)) {
 			fail_in = 0;
-			in_thread(all_calls, (void *)n);
+			check_in_thread(all_calls, (void *)n);
 			/* And nothing is left of it. */
-			in_thread(all_calls, NULL);
+			check_in_thread(all_calls, NULL);
 			finish();
 		}
 		fail_in = 0;
@@ -113,7 +98,6 @@ static int cancelled_extent(void *arg, uint64_t addr, uint64_t length, struct pe
 
 static void *dies_after_use(void *unused)
 {
-	(void)unused;
 	get_and_put(AT(0), PAGE);
 	get_and_put(AT(0), PAGE);
 	MUST(peerdma_cache_invalidate(cache, AT(0), PAGE) == 1 && peerdma_cache_drain(cache) == 1);
@@ -126,14 +110,12 @@ static void *dies_after_use(void *unused)
 
 static void functions(void)
 {
-	fresh();
 	ops.check = cancelled_check;
 	ops.extent = cancelled_extent;
 	begin();
 	toy.in_add = toy.in_remove = cancel_point;
-	MUST(in_thread(dies_after_use, NULL) == PTHREAD_CANCELED);
+	MUST(check_in_thread(dies_after_use, NULL) == PTHREAD_CANCELED);
 	MUST(toy.adds == 3 && toy.removes == 3 && !counters().regions && !counters().dead);
-	finish();
 }
 
 static sem_t registering, go_on;
@@ -147,7 +129,6 @@ static void slow(void)
 
 static void *registers(void *unused)
 {
-	(void)unused;
 	get_and_put(AT(0), PAGE);
 	return NULL;
 }
@@ -165,7 +146,6 @@ static void waiting(void)
 	pthread_t maker, waiter;
 	void *ret;
 
-	fresh();
 	begin();
 	MUST(!sem_init(&registering, 0, 0) && !sem_init(&go_on, 0, 0));
 	toy.in_add = slow;
@@ -183,15 +163,12 @@ static void waiting(void)
 	touch(AT(0), PAGE);
 	MUST(toy.adds == 1 && !counters().dead);
 	MUST(peerdma_cache_trim(cache, 1) == 1);
-	finish();
 }
 
 static bool came_back;
 
 static void cancelled_ended(void *unused, const struct peerdma_cached *region)
 {
-	(void)unused;
-	(void)region;
 	cancel_point();
 }
 
@@ -210,7 +187,6 @@ static void told(void)
 	pthread_t thread;
 	void *ret;
 
-	fresh();
 	options.ended = cancelled_ended;
 	begin();
 	hold = get(AT(0), PAGE);
@@ -218,17 +194,17 @@ static void told(void)
 	MUST(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED && came_back);
 	peerdma_cache_put(cache, hold);
 	MUST(toy.removes == 1 && !counters().dead);
-	finish();
 }
 
 int main(void)
 {
-	static const struct test tests[] = {
-		T(allocations), T(functions), T(waiting), T(told),
+	static const struct check_test tests[] = {
+		TEST(allocations), TEST(functions), TEST(waiting), TEST(told),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	alarm(60);
-	run_tests(tests, sizeof(tests) / sizeof(tests[0]), NULL);
-	return 0;
+	check_before = fresh;
+	check_after = finish;
+	return check_run(tests, CHECK_COUNT(tests), 0, NULL);
 }

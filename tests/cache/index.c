@@ -5,14 +5,11 @@
  *
  * usage: cache_index [OPERATIONS [SEED]]
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "base/index.h"
 #include "base/order.h"
-#include "check.h"
+#include "../check.h"
 
 #define KEYS 4096
 
@@ -106,7 +103,6 @@ static struct {
 
 static bool see(void *arg, uint32_t number)
 {
-	(void)arg;
 	MUST(number < KEYS && naive[number].there);
 	MUST(naive[number].key >= seen.from && naive[number].key < seen.to);
 	MUST(!seen.count || naive[number].key > seen.last);
@@ -282,7 +278,7 @@ static void full(void)
 int main(int argc, char **argv)
 {
 	uint32_t operations = argc > 1 ? (uint32_t)atoi(argv[1]) : 100000;
-	uint64_t seed = seed_from(argc, argv, 2);
+	uint64_t seed = check_seed(argc, argv, 2);
 
 	against_naive(operations, seed);
 	full();

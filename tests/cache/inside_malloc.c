@@ -7,24 +7,17 @@
  * calls.  A seccomp filter turns madvise() into a signal, whose handler thus runs inside
  * malloc_trim(), as the memory hooks of communication libraries do.
  */
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE	4096ULL
@@ -120,9 +113,6 @@ int munmap(void *p, size_t length)
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
 	out->handle = malloc(BIG);
 	MUST(out->handle);
 	adds++;
@@ -131,9 +121,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 
 static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
 	free(handle);
 	removes++;
 }
@@ -216,7 +203,6 @@ static void drains(void)
 
 static void *hit(void *unused)
 {
-	(void)unused;
 	touch(AT(4));
 	return NULL;
 }
@@ -283,7 +269,6 @@ static void on_madvise(int sig, siginfo_t *info, void *context)
 	ucontext_t *uc = context;
 	uint64_t addr, length;
 
-	(void)sig;
 	MUST(info->si_syscall == SYS_madvise);
 #if defined(__x86_64__)
 	addr = (uint64_t)uc->uc_mcontext.gregs[REG_RDI];
@@ -320,7 +305,6 @@ static void trap_madvise(void)
 
 static void *nothing(void *unused)
 {
-	(void)unused;
 	return NULL;
 }
 
@@ -359,12 +343,13 @@ static void trim(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		T(trim), T(drains), T(drains_elsewhere), T(own_frees),
+	static const struct check_test tests[] = {
+		TEST(trim), TEST(drains), TEST(drains_elsewhere), TEST(own_frees),
 	};
+	/* A check that fails where malloc() is locked prints without it. */
+	static char buffer[BUFSIZ];
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdout, buffer, _IOLBF, sizeof(buffer));
 	alarm(60);
-	run_tests(tests, sizeof(tests) / sizeof(tests[0]), NULL);
-	return 0;
+	return check_run(tests, CHECK_COUNT(tests), 0, NULL);
 }

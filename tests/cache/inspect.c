@@ -16,12 +16,8 @@
  *   busy	a thread that uses and ends regions, and one that makes and closes caches, until it ends
  */
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "nothing.h"
 
 #define BASE	(1ULL << 40)
@@ -33,8 +29,6 @@ static bool stop;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->word = addr == BASE + 100 * PAGE ? &word : NULL;
 	out->expected = word;
 	return 0;
@@ -154,7 +148,6 @@ static long child(void)
 
 static void *uses_and_ends(void *arg)
 {
-	(void)arg;
 	for (uint64_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
 		use(1000 + i % 50, 1 + i % 3);
 		use(30, 1);

@@ -6,9 +6,8 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE	4096UL
@@ -68,34 +67,20 @@ static void at_lock(void (*fn)(void), int times)
 	before_lock = fn;
 }
 
-static void in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, fn, arg) && !pthread_join(thread, NULL));
-}
-
 /* ---- caches ---- */
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)addr;
-	(void)length;
 	out->handle = (void *)(uintptr_t)++*(int *)arg;
 	return 0;
 }
 
 static void remove_it(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static void on_ended(void *arg, const struct peerdma_cached *region)
 {
-	(void)region;
 	++*(int *)arg;
 }
 
@@ -212,7 +197,7 @@ static void a_thread_ends(void)
 
 	begin(2);
 	hold = get(0, 1);
-	in_thread(use_and_end, NULL);
+	check_in_thread(use_and_end, NULL);
 	MUST(ended[0] == 1);
 	peerdma_cache_put(caches[0], hold);
 	finish();
@@ -235,7 +220,7 @@ static void invalidate_three(void)
 /* Another thread ends what was left, and meanwhile a handler leaves something else. */
 static void another_thread_helps(void)
 {
-	in_thread(look, NULL);
+	check_in_thread(look, NULL);
 	at_unlock(invalidate_three, 1);
 }
 
@@ -277,7 +262,7 @@ static void a_storm(void)
 	begin(1);
 	for (int i = 0; i < 3; i++)
 		touch(0, 1);
-	in_thread(hit, NULL);
+	check_in_thread(hit, NULL);
 	at_unlock(held_again, 100000);
 	touch(0, 2);
 	MUST(!before_unlock);
@@ -288,10 +273,10 @@ static void a_storm(void)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {
-		T(one_page_again_and_again), T(many_pages_again_and_again), T(every_cache_notifies), T(a_thread_ends),
-		T(left_while_there_is_nothing_to_do), T(a_storm),
+	static const struct check_test tests[] = {
+		TEST(one_page_again_and_again), TEST(many_pages_again_and_again), TEST(every_cache_notifies), TEST(a_thread_ends),
+		TEST(left_while_there_is_nothing_to_do), TEST(a_storm),
 	};
 
-	return !run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+	return check_run(tests, CHECK_COUNT(tests), argc - 1, argv + 1);
 }

@@ -4,10 +4,8 @@
  * given back, and a cache whose registrations hold each other.
  */
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "toy.h"
 
@@ -47,14 +45,6 @@ int munmap(void *p, size_t length)
 	return (int)syscall(SYS_munmap, p, length);
 }
 
-static void in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t thread;
-
-	MUST(!pthread_create(&thread, NULL, fn, arg));
-	MUST(!pthread_join(thread, NULL));
-}
-
 /* ---- a thread ends ---- */
 
 static pthread_key_t later;
@@ -62,14 +52,12 @@ static pthread_key_t later;
 /* Another library's, which runs after the cache's: it frees memory. */
 static void later_ends(void *unused)
 {
-	(void)unused;
 	for (int i = 0; i < 2; i++)
 		MUST(peerdma_cache_invalidate(told[i], AT(0), PAGE) == 1);
 }
 
 static void *use_both(void *unused)
 {
-	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		cache = told[i];
 		touch(AT(0), PAGE);
@@ -87,7 +75,7 @@ static void thread_ends(void)
 		touch(AT(1000), PAGE);
 	}
 	MUST(!pthread_key_create(&later, later_ends));
-	in_thread(use_both, NULL);
+	check_in_thread(use_both, NULL);
 	for (int i = 0; i < 2; i++) {
 		peerdma_cache_close(told[i]);
 		told[i] = NULL;
@@ -160,8 +148,8 @@ int main(void)
 	blocks = mmap(NULL, BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	MUST(blocks != MAP_FAILED);
 	thread_ends();
-	in_thread(close_nested, NULL);
-	in_thread(close_nested, &later);
+	check_in_thread(close_nested, NULL);
+	check_in_thread(close_nested, &later);
 	close_frees();
 	return 0;
 }

@@ -3,8 +3,7 @@
  * meeting.h - base/order.h for current.c in meeting.c: the test is called before and after each exchange, which decides
  * whether a thread cache's thread or its cache ends first, and while the one waits for the other.
  */
-#ifndef MEETING_H
-#define MEETING_H
+#pragma once
 
 #undef CACHE_ORDER_HEADER
 #undef CACHE_ORDER_H
@@ -28,5 +27,3 @@ static inline bool meeting_replace(uint32_t *p, uint32_t from, uint32_t to)
 #undef ord_replace
 #define ord_replace(p, from, to) meeting_replace(p, from, to)
 #define sched_yield() meeting_yield()
-
-#endif

@@ -9,9 +9,7 @@
  *
  * usage: cache_offsets [ROUNDS [SEED]]
  */
-#include <stdbool.h>
-
-#include "check.h"
+#include "../check.h"
 #include "nothing.h"
 
 #define KIB		(1ULL << 10)
@@ -167,7 +165,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 {
 	struct place *p = place_of(addr);
 
-	(void)arg;
 	MUST(!p->there && p->addr == addr && p->length == length);
 	p->there = ++made;
 	registered++;
@@ -179,8 +176,6 @@ static void drop(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	struct place *p = place_of(addr);
 
-	(void)arg;
-	(void)length;
 	MUST(p->there && p->there == (uintptr_t)handle);
 	p->there = 0;
 	registered--;
@@ -268,7 +263,7 @@ static void right(uint64_t rounds, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000, seed = seed_from(argc, argv, 2);
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000, seed = check_seed(argc, argv, 2);
 
 	known(seed);
 	mixed(seed);

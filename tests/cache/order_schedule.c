@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* order_schedule.c - see order_schedule.h. */
-#include <string.h>
-
 #include "base/index.h"
-#include "check.h"
+#include "../check.h"
 #include "order_schedule.h"
 #include "orders.h"
 #include "schedule.h"

@@ -9,8 +9,7 @@
  *
  * Weaker processors also let loads pass loads; of that nothing is tried here.
  */
-#ifndef ORDER_SCHEDULE_H
-#define ORDER_SCHEDULE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ int order_index_remove(struct index *index, uint64_t key);
 struct thread_state;
 struct thread_state *order_this_thread(void);
 #define this_thread		(*order_this_thread())
-
-#endif

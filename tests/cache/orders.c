@@ -14,15 +14,11 @@
  * usage: cache_orders [--deep] [--broken fence]
  *        cache_orders --replay PROGRAM CHOICES [fences|fails]
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <string.h>
-
 #include "../../peerdma/lib/internal.h"
 #include "cache/thread_cache.h"
 #include "cache/lock.h"
 #include "monitor/monitor.h"
-#include "check.h"
+#include "../check.h"
 #include "orders.h"
 #include "schedule.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* orders.h - what order_schedule.c offers the test that drives it. */
-#ifndef ORDERS_H
-#define ORDERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ extern bool order_broken_fence;
 extern bool order_others;
 /* It fails, as where it is forbidden after the cache was made. */
 extern bool order_fence_fails;
-
-#endif

@@ -5,13 +5,11 @@
  *
  * mmap() and the like are this file's, over the system's: they know pages of 16 KiB only.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "nothing.h"
 
 #define BIG	((uintptr_t)16384)

@@ -5,15 +5,12 @@
  * region is used until its counts move.  What is told was true before that or after
  * it, and is nothing in between.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "../../peerdma/lib/cache/inspect.h"
-#include "check.h"
+#include "../check.h"
 #include "nothing.h"
 #include "remote_cache.h"
 
@@ -101,7 +98,6 @@ static void happen(void)
 
 static int read_own(void *arg, uint64_t addr, void *to, size_t length)
 {
-	(void)arg;
 	if (reads++ == when)
 		happen();
 	return pread(mem, to, length, (off_t)addr) == (ssize_t)length ? 0 : -EFAULT;
@@ -185,12 +181,9 @@ static unsigned int once(uint64_t page)
 	if (reads <= when)
 		happen();
 	after = counted();
-	if (!same(&told, &before) && !same(&told, &after)) {
-		fprintf(stderr, "event %d at read %u: told of %zu caches, %llu gets, %llu hits, %llu threads\n", what, when,
-			told.caches, (unsigned long long)told.gets, (unsigned long long)told.hits,
-			(unsigned long long)told.threads);
-		abort();
-	}
+	MUST(same(&told, &before) || same(&told, &after), "event %d at read %u: told of %zu caches, %llu gets, %llu hits, %llu threads",
+	     what, when, told.caches, (unsigned long long)told.gets, (unsigned long long)told.hits,
+	     (unsigned long long)told.threads);
 	/* Each region at a time of its own. */
 	MUST(told.region_gets >= before.region_gets && told.region_gets <= after.region_gets);
 	peerdma_cache_close(cache);

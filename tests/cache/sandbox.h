@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* sandbox.h - a process gives up membarrier(2), as sandboxes that list what is allowed may want it. */
-#ifndef SANDBOX_H
-#define SANDBOX_H
+#pragma once
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 
 /* All threads, from here on: -EPERM. */
 static inline void sandbox_enter(void)
@@ -27,5 +23,3 @@ static inline void sandbox_enter(void)
 	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	MUST(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
 }
-
-#endif

@@ -8,18 +8,12 @@
  * calls: the handler calls peerdma_cache_invalidate().  host: it maps other memory over
  * the page, which the monitor of host memory sees.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGES	512U
@@ -36,24 +30,16 @@ static atomic_bool stop;
 
 static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registration *out)
 {
-	(void)arg;
-	(void)length;
 	out->handle = (void *)(uintptr_t)there[(addr - (uintptr_t)memory) / PAGE];
 	return 0;
 }
 
 static void remove_it(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
-	(void)addr;
-	(void)length;
-	(void)handle;
 }
 
 static void on_ended(void *arg, const struct peerdma_cached *region)
 {
-	(void)arg;
-	(void)region;
 	ends++;
 }
 
@@ -84,7 +70,6 @@ static void on_signal(int number)
 	static uint64_t state = 7;
 	int before = errno;
 
-	(void)number;
 	for (uint64_t n = below(&state, 16) ? 1 : 40; n--;)
 		free_one(some_page(&state));
 	errno = before;

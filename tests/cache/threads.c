@@ -6,11 +6,8 @@
  */
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "toy.h"
 
@@ -53,15 +50,6 @@ static struct use since(struct use before)
 	return u;
 }
 
-static void *in_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_t t;
-	void *ret;
-
-	MUST(!pthread_create(&t, NULL, fn, arg) && !pthread_join(t, &ret));
-	return ret;
-}
-
 static void *touch_it(void *p)
 {
 	touch(p, PAGE);
@@ -93,7 +81,6 @@ static void address_space(void)
 	struct peerdma_cache *caches[CACHES];
 	struct use before = in_use(), u;
 
-	fresh();
 	options.capacity = 0;
 	for (int i = 0; i < CACHES; i++) {
 		begin();
@@ -102,9 +89,10 @@ static void address_space(void)
 	u = since(before);
 	printf("%d caches: %ld KiB, of which %ld KiB are committed\n", CACHES, u.size >> 10, u.committed >> 10);
 	MUST(u.committed <= CACHES * MIB);
-	in_thread(use_caches, caches);
+	check_in_thread(use_caches, caches);
 	for (int i = 0; i < CACHES; i++)
 		peerdma_cache_close(caches[i]);
+	cache = NULL;
 	u = since(before);
 	MUST(u.size <= 128 * MIB);	/* the C library keeps a stack and an arena */
 }
@@ -147,7 +135,6 @@ static void little_memory(void)
 	struct rlimit old, small;
 	struct use u = in_use();
 
-	fresh();
 	options.capacity = 0;
 	MUST(!getrlimit(RLIMIT_DATA, &old));
 	small = old;
@@ -174,7 +161,7 @@ static long faults_of_threads(int n)
 
 	getrusage(RUSAGE_SELF, &before);
 	for (int i = 0; i < n; i++)
-		in_thread(touch_it, AT(0));
+		check_in_thread(touch_it, AT(0));
 	getrusage(RUSAGE_SELF, &after);
 	return (after.ru_minflt - before.ru_minflt) / n;
 }
@@ -194,7 +181,6 @@ static void untouched_regions(void)
 	struct peerdma_cached *hold;
 	long few, many;
 
-	fresh();
 	options.capacity = 0;
 	begin();
 	touch(AT(0), PAGE);
@@ -205,14 +191,13 @@ static void untouched_regions(void)
 	printf("page faults of a thread that uses one region: %ld; and of 200000: %ld\n", few, many);
 	MUST(many <= few + 10);
 	/* Records grow when a thread comes to a region with a greater number, and all counts are right. */
-	hold = in_thread(last_first, AT(2 * 199999));
+	hold = check_in_thread(last_first, AT(2 * 199999));
 	MUST(peerdma_cache_list(cache, (uintptr_t)AT(2 * 199999), &e, 1) == 1 && e.holds == 1 && e.gets == 4);
 	peerdma_cache_put(cache, hold);
-	hold = in_thread(last_first, AT(2 * 3));
+	hold = check_in_thread(last_first, AT(2 * 3));
 	MUST(peerdma_cache_invalidate(cache, AT(0), 400000 * PAGE) == 200000 && counters().dead == 1);
 	peerdma_cache_put(cache, hold);
 	MUST(toy.removes == toy.adds && !counters().regions);
-	finish();
 }
 
 static void *put_in_a_new_thread(void *hold)
@@ -226,15 +211,13 @@ static void given_back_elsewhere(void)
 {
 	struct peerdma_cached *hold;
 
-	fresh();
 	options.capacity = 0;
 	begin();
 	for (int i = 0; i < 5000; i++)
 		touch(AT(2 * i), PAGE);
 	hold = get(AT(2 * 4999), PAGE);
-	in_thread(put_in_a_new_thread, hold);
+	check_in_thread(put_in_a_new_thread, hold);
 	MUST(peerdma_cache_invalidate(cache, AT(0), 10000 * PAGE) == 5000 && !counters().dead);
-	finish();
 }
 
 /* ---- many ---- */
@@ -244,12 +227,11 @@ static void many_threads(void)
 	struct use early = { 0 }, u;
 	struct peerdma_cached *hold;
 
-	fresh();
 	begin();
 	hold = get(AT(0), PAGE);
 	/* The least that could be left of each, 32 bytes, would be more than the limit. */
 	for (int i = 0; i < 50000; i++) {
-		in_thread(touch_it, AT(2 * (i % 50)));
+		check_in_thread(touch_it, AT(2 * (i % 50)));
 		if (i == 1000)
 			early = in_use();
 	}
@@ -259,7 +241,6 @@ static void many_threads(void)
 	MUST(!counters().threads || counters().threads == 1);
 	peerdma_cache_put(cache, hold);
 	MUST(peerdma_cache_invalidate(cache, AT(0), 100 * PAGE) == 50 && !counters().dead);
-	finish();
 }
 
 /* In turns, and each finds its own table again. */
@@ -292,15 +273,17 @@ static void in_turns(void)
 			peerdma_cache_close(cache);
 		}
 	}
+	cache = NULL;
 }
 
 int main(void)
 {
-	static const struct test tests[] = {
-		T(address_space), T(locked_memory), T(little_memory), T(untouched_regions), T(given_back_elsewhere), T(in_turns), T(many_threads),
+	static const struct check_test tests[] = {
+		TEST(address_space), TEST(locked_memory), TEST(little_memory), TEST(untouched_regions), TEST(given_back_elsewhere), TEST(in_turns), TEST(many_threads),
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	run_tests(tests, sizeof(tests) / sizeof(tests[0]), NULL);
-	return 0;
+	check_before = fresh;
+	check_after = finish;
+	return check_run(tests, CHECK_COUNT(tests), 0, NULL);
 }

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* toy.c - see toy.h. */
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "toy.h"
 
 struct peerdma_cache *cache;
@@ -46,7 +42,6 @@ int toy_add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registrati
 
 static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
-	(void)arg;
 	MUST(length && handle == (void *)(uintptr_t)(addr + 1));
 	if (toy.in_remove)
 		toy.in_remove();
@@ -56,14 +51,12 @@ static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 
 int toy_check(void *arg, const struct peerdma_cached *region, uint64_t addr, uint64_t length)
 {
-	(void)arg;
 	MUST(addr >= region->addr && addr + length <= region->addr + region->length);
 	return toy.valid;
 }
 
 int toy_extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
-	(void)arg;
 	MUST(e->addr <= addr);
 	e->aperture = toy.aperture;
 	e->kind = toy.kind;
@@ -98,6 +91,7 @@ void finish(void)
 {
 	toy.in_add = toy.in_remove = NULL;
 	peerdma_cache_close(cache);
+	cache = NULL;
 	MUST(toy.adds == toy.removes);
 }
 
@@ -106,10 +100,7 @@ struct peerdma_cached *get(const void *p, size_t length)
 	struct peerdma_cached *hold = NULL;
 	int ret = peerdma_cache_get(cache, p, length, &hold);
 
-	if (ret) {
-		fprintf(stderr, "get: %d, %s\n", ret, peerdma_last_error());
-		abort();
-	}
+	MUST(!ret, "%d, %s", ret, peerdma_last_error());
 	MUST(hold->addr <= (uintptr_t)p && (uintptr_t)p + length <= hold->addr + hold->length);
 	MUST(hold->registration == (void *)(uintptr_t)(hold->addr + 1));
 	return hold;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* toy.h - a cache of memory that is made up, for the tests of its calls: what registers it counts, and fails when it is told to. */
-#ifndef TOY_H
-#define TOY_H
+#pragma once
 
-#include <stdbool.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE	4096ULL
@@ -34,7 +32,10 @@ struct toy {
 extern struct toy toy;
 extern struct peerdma_cache *cache;
 
-/* fresh(), then changes to what the cache is made with, begin(), the test, finish(). */
+/*
+ * fresh(), then changes to what the cache is made with, begin(), the test, finish().  The tests of a table begin after
+ * a fresh(), and a finish() comes after each; one that closes the cache itself sets it to NULL.
+ */
 extern struct peerdma_cache_options options;
 extern struct peerdma_cache_ops ops;
 void fresh(void);
@@ -83,5 +84,3 @@ void big(void);
 void many_regions(void);
 void no_growth(void);
 void no_address_space(void);
-
-#endif

@@ -14,12 +14,9 @@
  *
  * SHIFT: pages are of 1 << SHIFT bytes; gets are of parts of them.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
 
-#include "check.h"
+#include "../check.h"
 #include "sandbox.h"
 #include "peerdma_cache.h"
 
@@ -54,7 +51,6 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 {
 	struct registration *r = malloc(sizeof(*r));
 
-	(void)arg;
 	MUST(r);
 	r->first = (uint32_t)((addr - BASE) / page_size);
 	r->count = (uint32_t)(length / page_size);
@@ -82,7 +78,6 @@ static void end(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	struct registration *r = handle;
 
-	(void)arg;
 	MUST(r->there && addr == BASE + r->first * page_size && length == r->count * page_size);
 	__atomic_store_n(&r->there, false, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&registered, 1, __ATOMIC_RELAXED);
@@ -93,7 +88,6 @@ static int check(void *arg, const struct peerdma_cached *region, uint64_t addr, 
 {
 	const struct registration *r = region->registration;
 
-	(void)arg;
 	for (uint64_t page = (addr - BASE) / page_size; page <= (addr + length - 1 - BASE) / page_size; page++) {
 		if (r->number[page - r->first] != number_of((uint32_t)page))
 			return 0;
@@ -196,7 +190,7 @@ int main(int argc, char **argv)
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
 	const char *name = argc > 1 ? argv[1] : "calls";
 	pthread_t threads[THREADS_MAX];
-	uint64_t seed = seed_from(argc, argv, 3);
+	uint64_t seed = check_seed(argc, argv, 3);
 
 	monitor = !strcmp(name, "word") ? WORD : !strcmp(name, "check") ? CHECK : CALLS;
 	sandbox = !strcmp(name, "sandbox");

@@ -2,7 +2,6 @@
 /* board.c - see board.h */
 #include "board.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

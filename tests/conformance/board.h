@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* board.h - the rows of a conformance test's table, and groups of rules that run in processes of their own. */
-#ifndef BOARD_H
-#define BOARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void run_alone(void (*run)(void), const char *rule, const char *name, unsigned i
 
 /* "0000:02:00.0"; false: it is none. */
 bool pci_address(const char *text, uint32_t *to);
-
-#endif

@@ -6,8 +6,7 @@
  * Each group of rules runs in a process of its own, with a context on the GPU, so
  * that one that crashes or hangs fails alone.
  */
-#ifndef CONFORM_H
-#define CONFORM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +120,3 @@ struct group {
 };
 extern const struct group get_groups[], persistent_groups[], put_groups[], callback_groups[], dma_groups[],
 	other_groups[];
-
-#endif

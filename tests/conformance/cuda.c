@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ATTRIBUTE_P2P_TOKENS	5
 #define ATTRIBUTE_SYNC_MEMOPS	6

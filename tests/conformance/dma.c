@@ -2,9 +2,6 @@
 /* dma.c - 1.9: DMA mappings for a peer device. */
 #include "conform.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define N	(BLOCK / KIB64)
 
 static struct nvp2p_test_call map(int mapping)

@@ -18,9 +18,6 @@
  */
 #include "util.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "schedule.h"
 #include "clients/clients.h"
 

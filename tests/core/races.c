@@ -9,9 +9,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define THREADS	4
 #define SLOTS	8

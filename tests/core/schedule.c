@@ -29,8 +29,6 @@ static struct {
 } choices[MAX_CHOICES];
 static int depth, given;		/* how many were made; how many are prescribed */
 static int preemptions_left;
-static u64 random_state;
-static bool at_random;
 static char text[MAX_CHOICES + 1];
 
 void (*sched_deadlock)(void);
@@ -54,16 +52,7 @@ static bool enabled(const struct thread *t)
 	}
 }
 
-static u64 next_random(void)
-{
-	u64 z = random_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-/* Which of n options: as prescribed, at random, or the first. */
+/* Which of n options: as prescribed, or the first. */
 static int choose(int n)
 {
 	int pick;
@@ -71,10 +60,7 @@ static int choose(int n)
 	if (n == 1)
 		return 0;
 	SG_WARN_ON(depth == MAX_CHOICES);
-	if (depth < given)
-		pick = choices[depth].taken;
-	else
-		pick = at_random ? (int)(next_random() % (u64)n) : 0;
+	pick = depth < given ? choices[depth].taken : 0;
 	if (pick >= n)
 		pick = n - 1;
 	choices[depth].taken = (u8)pick;
@@ -259,7 +245,6 @@ struct sched_result sched_explore(const struct sched_case *c)
 {
 	struct sched_result r = { 0 };
 
-	at_random = false;
 	given = 0;
 	for (;;) {
 		run(c);
@@ -281,16 +266,7 @@ struct sched_result sched_explore(const struct sched_case *c)
 
 void sched_replay(const struct sched_case *c, const char *s)
 {
-	at_random = false;
 	for (given = 0; s[given] && given < MAX_CHOICES; given++)
 		choices[given].taken = (u8)(s[given] - '0');
-	run(c);
-}
-
-void sched_random(const struct sched_case *c, u64 seed)
-{
-	at_random = true;
-	given = 0;
-	random_state = seed;
 	run(c);
 }

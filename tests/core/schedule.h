@@ -7,8 +7,7 @@
  * sched_explore() walks the tree of choices depth first.  Choices print as a
  * string, which repeats one run.
  */
-#ifndef SCHEDULE_H
-#define SCHEDULE_H
+#pragma once
 
 #include "sg_os_schedule.h"
 
@@ -28,9 +27,8 @@ struct sched_result {
 };
 
 struct sched_result sched_explore(const struct sched_case *c);
-/* One run, by a string that a failure printed, or in random order. */
+/* One run, by a string that a failure printed. */
 void sched_replay(const struct sched_case *c, const char *choices);
-void sched_random(const struct sched_case *c, u64 seed);
 
 /* In body(): from here on orders differ, until sched_together(). */
 void sched_apart(void);
@@ -42,5 +40,3 @@ void sched_yield_here(void);
 const char *sched_choices(void);
 /* Called when no thread can go on; must not return. */
 extern void (*sched_deadlock)(void);
-
-#endif

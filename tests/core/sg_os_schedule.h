@@ -4,8 +4,7 @@
  * coroutines, and whenever one is about to take a mutex, schedule.c decides who goes
  * on.  Everything in between runs alone, so a run is repeatable to the letter.
  */
-#ifndef SG_OS_SCHEDULE_H
-#define SG_OS_SCHEDULE_H
+#pragma once
 
 #include "../../softgpu/user/common/sg_os_libc.h"
 
@@ -124,5 +123,3 @@ static inline u64 sg_now_ns(void)
 
 	return ++n;
 }
-
-#endif

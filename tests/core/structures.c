@@ -3,9 +3,6 @@
 #include "util.h"
 #include "base/hash.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "memory/space.h"
 
 #define UNITS	512u	/* small, so that the space is full and in pieces all the time */

@@ -2,8 +2,6 @@
 #include "util.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 u64 test_seed, test_step;
 

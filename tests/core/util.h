@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* util.h - a software GPU in this process, and short words for its calls. */
-#ifndef CORE_TEST_UTIL_H
-#define CORE_TEST_UTIL_H
+#pragma once
 
 #include "../check.h"
 #include "sg.h"
@@ -102,5 +101,3 @@ int tpin_put(struct tpin *t, struct user *u, bool persistent);
 /* One store by a device, through the aperture of GPU 0. */
 void dma_write(struct machine *m, struct user *u, u64 va, u32 value);
 int tpin_count(const int *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* world.h - for cases with one machine and one process: each case's setup() makes them, teardown() ends them. */
-#ifndef CORE_TEST_WORLD_H
-#define CORE_TEST_WORLD_H
+#pragma once
 
 #include "../cases.h"
 #include "util.h"
@@ -17,5 +16,3 @@ static int teardown(void **state)
 	machine_down(&m);
 	return 0;
 }
-
-#endif

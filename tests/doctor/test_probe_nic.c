@@ -4,7 +4,6 @@
  * CUDA and libibverbs are stand-ins; tests/vm/doctor.sh has a real libibverbs and its software device.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 
 #include "../cases.h"
 #include "../descriptors.h"

@@ -3,25 +3,9 @@
  * fuzz.h - what the fuzz targets share.  A target is a file fuzz_NAME.c with one
  * function; what must hold it asks by MUST(), all else the sanitizers do.
  */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#ifndef MUST
-#define MUST(cond)								\
-	do {									\
-		if (!(cond)) {							\
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #cond); \
-			abort();						\
-		}								\
-	} while (0)
-#endif
+#include "../check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,5 +28,3 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 	text[size] = 0;
 	return text;
 }
-
-#endif

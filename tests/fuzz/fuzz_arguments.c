@@ -2,7 +2,6 @@
 /* fpga-copy's arguments, one a line: understood, or said to be wrong. */
 #include <getopt.h>
 #include <setjmp.h>
-#include <unistd.h>
 
 #include "fuzz.h"
 

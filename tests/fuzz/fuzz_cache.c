@@ -4,8 +4,6 @@
  * or it would not be read on; all that it leads to is made of the input, repeated,
  * and from some read on of the input changed.
  */
-#include <errno.h>
-
 #include "../../peerdma/lib/cache/thread_cache.h"
 #include "fuzz.h"
 #include "remote_cache.h"

@@ -9,9 +9,6 @@
  */
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define USERS	3

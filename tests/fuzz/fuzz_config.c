@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* A PCI device's config space, from a captured machine: any bytes of any length. */
-#include <stdlib.h>
-
 #include "fuzz.h"
 #include "machine/machine.h"
 

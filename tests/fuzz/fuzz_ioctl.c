@@ -61,7 +61,6 @@ static struct task task, *const current = &task;
 #define VM_WRITE	2ul
 #define VM_EXEC		4ul
 #define VM_SHARED	8ul
-#define VM_MAYREAD	0x10ul
 #define VM_MAYWRITE	0x20ul
 #define VM_MAYEXEC	0x40ul
 #define VM_PFNMAP	0x400ul
@@ -69,7 +68,6 @@ static struct task task, *const current = &task;
 #define VM_DONTCOPY	0x20000ul
 #define VM_DONTEXPAND	0x40000ul
 #define VM_DONTDUMP	0x4000000ul
-#define VM_FAULT_SIGSEGV	0x40
 #define KBUILD_MODNAME	"softgpu"
 #define THIS_MODULE	NULL
 #define MINOR(dev)	((u32)((dev) & 0xff))

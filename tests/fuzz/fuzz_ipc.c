@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* What other processes send to libpeerdma: handles, requests to an exporter, an exporter's replies. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "../../peerdma/lib/ipc/handle.h"
 #include "../../peerdma/lib/ipc/message.h"
 #include "fuzz.h"

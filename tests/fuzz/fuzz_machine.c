@@ -7,13 +7,11 @@
  * The input: which machine, then changes, each an operation, a file by number, and bytes with
  * their length before them.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <json-c/json.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "doctor/doctor.h"
 #include "fuzz.h"

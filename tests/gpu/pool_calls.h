@@ -2,8 +2,7 @@
 /*
  * pool_calls.h - for pools.c and pools_busy.c: the calls of CUDA's for memory pools, from whichever libcuda.so.1 is there.
  */
-#ifndef GPU_POOL_CALLS_H
-#define GPU_POOL_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ static int pools_there(void)
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
-
-#endif

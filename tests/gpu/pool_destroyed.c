@@ -11,7 +11,6 @@
  * 270 to 1,100 destructions. Exit code: 0: no way failed; 1: one did, which is the driver's fault; 2: CUDA does not start,
  * or has no such pools. Runs on softgpu, too.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_uses.h - for pytorch.py, which knows the struct by heart. */
-#ifndef TORCH_USES_H
-#define TORCH_USES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ int torch_uses_open(void);
 /* A get and a put.  0, or what the get returned. */
 int torch_uses(uint64_t addr, uint64_t length);
 void torch_uses_tell(struct torch_uses *out);
-
-#endif

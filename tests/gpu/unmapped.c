@@ -10,7 +10,6 @@
  * NVIDIA's libcuda 580.159.04 sometimes end in a segmentation fault. Exit code: 0: none did; 1: one did, which is the
  * driver's fault; 2: CUDA does not start.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* next.c - a library with a function that it looks for "next": past itself. */
 #include <dlfcn.h>
-#include <stddef.h>
 
 const char *whose(void);
 const char *whose(void)

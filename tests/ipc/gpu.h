@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu.h - one provider's memory, for gpu.c. */
-#ifndef IPC_GPU_H
-#define IPC_GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool gpu_shared(void);
 /* Makes the calling thread's opened memory go away with its context; false: there is no such thing. */
 bool gpu_new_context(void);
 bool gpu_no_context(bool none);
-
-#endif

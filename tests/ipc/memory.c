@@ -5,9 +5,7 @@
  *
  * usage: memory TEST
  */
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "other.h"
 #include "util.h"

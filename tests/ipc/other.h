@@ -3,8 +3,7 @@
  * other.h - another process that does what it is asked: exports, frees, ends.  It is a forked
  * child, and has to be made before this process uses the library itself.
  */
-#ifndef OTHER_H
-#define OTHER_H
+#pragma once
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -185,5 +184,3 @@ static inline void other_end(struct other *o, int sig)
 }
 
 #define ASK(other, ...) other_ask(other, (struct other_ask) { .op = __VA_ARGS__ })
-
-#endif

@@ -3,8 +3,7 @@
  * pool_exporter.h - for pools.c: a process that allocates from pools of the stand-in for libcuda, exports and frees as it
  * is asked to over a socket.
  */
-#ifndef IPC_POOL_EXPORTER_H
-#define IPC_POOL_EXPORTER_H
+#pragma once
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -233,5 +232,3 @@ static void begin_with(struct peerdma_ipc_handle *h, int n)
 	for (int i = 0; i < n; i++)
 		h[i] = exported(0, i, (uint8_t)(i + 7));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_importer.h - for pools.c and pool_imports.c: what the process sees that opens memory of the other one's pools. */
-#ifndef IPC_POOL_IMPORTER_H
-#define IPC_POOL_IMPORTER_H
+#pragma once
 
 #include "pool_exporter.h"
 
@@ -32,5 +31,3 @@ static bool nothing_left(void)
 	peerdma_ipc_counters(&c);
 	return !c.imports && !fake_pools.pools && !fake_pools.pointers && !fake_pools.wrong;
 }
-
-#endif

@@ -6,7 +6,6 @@
  * usage: pool_imports TEST
  */
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "pool_importer.h"
 

@@ -3,8 +3,7 @@
  * syscalls.h - the system calls that the library makes with syscall() go through a function of the test's, own_syscall(), which
  * passes on what it does not change.
  */
-#ifndef SYSCALLS_H
-#define SYSCALLS_H
+#pragma once
 
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -51,5 +50,3 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 	va_end(args);
 	return own_syscall(number, a);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * It looks again after a second, whether it was woken or not.  Where that is off, a wake that is lost does not look like a slow
  * machine: the sleep has no end, and after a minute the program fails.
  */
-#ifndef UNTIL_WOKEN_H
-#define UNTIL_WOKEN_H
+#pragma once
 
 #include <errno.h>
 #include <signal.h>
@@ -49,5 +48,3 @@ static long own_syscall(long number, long a[6])
 	}
 	return ret;
 }
-
-#endif

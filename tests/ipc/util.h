@@ -3,8 +3,7 @@
  * util.h - for several tests: each named test of a program in a process of its own, the clock, a process's descriptors, and
  * handles of peerdma_ipc.h as a forger makes them.
  */
-#ifndef UTIL_H
-#define UTIL_H
+#pragma once
 
 #include <dirent.h>
 
@@ -64,5 +63,3 @@ static inline int run_named(int argc, char **argv, const struct named_test *test
 	fprintf(stderr, "usage: %s TEST\n", argv[0]);
 	return 2;
 }
-
-#endif

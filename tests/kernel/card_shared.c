@@ -4,8 +4,6 @@
  * the administrator, waiting: copies from and to a page that is never answered, and many long
  * ones.
  */
-#include <sys/stat.h>
-
 #include "fpga_ioctl.h"
 #include "peerdma_test_users.h"
 #include "unanswered.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dmabuf_kinds.h - between the tests of softgpu's exports of device memory: calls, importers, and what debugfs tells. */
-#ifndef DMABUF_KINDS_H
-#define DMABUF_KINDS_H
+#pragma once
 
 #include "importer.h"
 #include "sgraw.h"
@@ -41,5 +40,3 @@ void promises(void);
 
 /* dmabuf_faults.c; VRAM is in a BAR */
 void faults_while_moving(void);
-
-#endif

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <sys/wait.h>
 #include "fail_nth.h"
 #include "sgraw.h"
 

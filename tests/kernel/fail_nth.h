@@ -4,8 +4,7 @@
  * second, and so on until none is left to fail; copies to and from user space
  * count like allocations.  Needs a kernel with fault injection.
  */
-#ifndef FAIL_NTH_H
-#define FAIL_NTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -63,5 +62,3 @@ void fail_nth_sweep(const struct stage *stages, int n, bool (*idle)(void));
  * in a child that then ends with its nth allocation failing, n up to most.
  */
 void fail_nth_exits(const char *name, void (*fn)(void), int most, bool (*idle)(void));
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* fail_nth_softgpu.c - every call of /dev/softgpuN, and what ends a file or a process. */
-#include <sys/wait.h>
 #include "fail_nth.h"
 #include "fail_nth_test.h"
 

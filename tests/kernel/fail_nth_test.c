@@ -5,7 +5,6 @@
  *
  *   fail_nth_test CARD [PART]     CARD: the DMA card's bus << 8 | devfn
  */
-#include <time.h>
 #include "fail_nth.h"
 #include "fail_nth_test.h"
 

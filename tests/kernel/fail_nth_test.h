@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fail_nth_test.h - what the parts of fail_nth_test share. */
-#ifndef FAIL_NTH_TEST_H
-#define FAIL_NTH_TEST_H
+#pragma once
 
 #include "nvp2p_test.h"
 #include "sgraw.h"
@@ -24,5 +23,3 @@ bool idle(void);
 void fail_nth_softgpu(void);	/* /dev/softgpuN */
 void fail_nth_nvp2p(void);	/* nvidia_p2p_*, by nvp2p_test.ko */
 void fail_nth_peerdma(void);	/* /dev/peerdma, importers of its dma-bufs, the DMA card */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* importer.h - peerdma_importer.ko's calls for a program: -1 and errno where they fail. */
-#ifndef IMPORTER_H
-#define IMPORTER_H
+#pragma once
 
 #include "peerdma_importer.h"
 #include "vmtest.h"
@@ -89,5 +88,3 @@ static inline int importer_up(int dmabuf, uint32_t kind, struct importer_map *m)
 	WORKS(importer_map(im, m));
 	return im;
 }
-
-#endif

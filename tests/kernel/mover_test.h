@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mover_test.h - between the parts of mover_test: the exporter's side, and the importers'. */
-#ifndef MOVER_TEST_H
-#define MOVER_TEST_H
+#pragma once
 
 #include "importer.h"
 #include "peerdma_test_card.h"
@@ -55,5 +54,3 @@ void detach(void);
 bool bridge_revoked(void);
 /* Does the card reach the bytes that a program sees? */
 void transfer(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nvp2p_client.h - nvp2p_test.ko's operations for a program in the virtual machine. */
-#ifndef NVP2P_CLIENT_H
-#define NVP2P_CLIENT_H
+#pragma once
 
 #include "nvp2p_test.h"
 #include "vmtest.h"
@@ -56,5 +55,3 @@ static inline void t_pages(int slot, uint64_t *pages, int n)
 {
 	T(.op = T_PAGES, .slot = slot, .data = (uintptr_t)pages, .length = n);
 }
-
-#endif

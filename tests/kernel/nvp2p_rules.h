@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nvp2p_rules.h - the cases of nvp2p_rules, and what must hold of calls that fail. */
-#ifndef NVP2P_RULES_H
-#define NVP2P_RULES_H
+#pragma once
 
 #include "nvp2p_client.h"
 #include "peerdma_test_card.h"
@@ -16,5 +15,3 @@ extern const struct gpu_case pin_cases[], callback_cases[], sharing_cases[], dma
 	CHECK(r_.ret == -(err) && r_.out == (left), "%s returns %d and leaves %d, not %d and %d",	\
 	      #call, r_.ret, r_.out, -(err), left);				\
 } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* nvp2p_sharing.c - pins of several processes in one context; and BAR1 that pins do not share. */
-#include <signal.h>
 #include "nvp2p_rules.h"
 
 /* ---- clients of a server ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* patience.h - how much slower this kernel may be than Debian's: vm/run sets it for debug kernels. */
-#ifndef PATIENCE_H
-#define PATIENCE_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -11,5 +10,3 @@ static inline int patience(void)
 
 	return times && atoi(times) > 0 ? atoi(times) : 1;
 }
-
-#endif

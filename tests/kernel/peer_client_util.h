@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* peer_client_util.h - a region of a peer-memory client, as peer_client_test.ko has it registered. */
-#ifndef PEER_CLIENT_UTIL_H
-#define PEER_CLIENT_UTIL_H
+#pragma once
 
 #include "peer_client_test.h"
 #include "peerdma_test.h"
@@ -62,5 +61,3 @@ extern const char *which;
 #define PINS_BACK(before) CHECK(pins_are(before))
 uint64_t pins_now(void);
 bool pins_are(uint64_t wanted);
-
-#endif

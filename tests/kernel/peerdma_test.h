@@ -3,8 +3,7 @@
  * peerdma_test.h - what the tests of /dev/peerdma share.  They run in a virtual
  * machine as root, with peerdma.ko loaded.
  */
-#ifndef PEERDMA_TEST_H
-#define PEERDMA_TEST_H
+#pragma once
 
 #include "uapi/peerdma_ioctl.h"
 #include "vmtest.h"
@@ -55,5 +54,3 @@ void test_late(bool gpu);
 void test_ends(bool gpu);
 void test_limits(bool gpu);
 void test_handles(bool gpu);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* peerdma_test_calls.c - what the calls refuse: every struct, field and number. */
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "peerdma_test.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* peerdma_test_card.h - the DMA cards of the tests, driven from user space. */
-#ifndef PEERDMA_TEST_CARD_H
-#define PEERDMA_TEST_CARD_H
+#pragma once
 
 #include "peerdma_test.h"
 
@@ -56,5 +55,3 @@ void card_name(char *name, size_t size);
 /* It is removed from its bus; and found again, with the driver that a mapping needs. */
 void card_remove(void);
 void card_rescan(void);
-
-#endif

@@ -4,8 +4,7 @@
  * "nvidia" (libcuda's, opened at run time), "amd" (HIP's), "tegra", "dmabuf" or "host".
  * The tests are the same.
  */
-#ifndef PEERDMA_TEST_GPU_H
-#define PEERDMA_TEST_GPU_H
+#pragma once
 
 #include "peerdma_test.h"
 
@@ -68,5 +67,3 @@ void two_readers(void);
 
 /* What the process does that the test starts with these arguments. */
 int gpu_child(const char *what, int fd, int answer);
-
-#endif

@@ -5,8 +5,7 @@
  * Each test has user ids of its own, for which debugfs must show nothing when their
  * processes are gone.
  */
-#ifndef PEERDMA_TEST_USERS_H
-#define PEERDMA_TEST_USERS_H
+#pragma once
 
 #include "peerdma_test.h"
 
@@ -25,5 +24,3 @@ void as_user(uid_t uid, uint32_t capabilities, void (*function)(void));
 /* peerdma_test_locked.c and peerdma_test_namespaces.c, for test_limits(). */
 void test_locked(void);
 void test_namespaces(void);
-
-#endif

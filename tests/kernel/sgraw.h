@@ -2,8 +2,7 @@
 /*
  * sgraw.h - /dev/softgpuN by its raw calls, for tests that ask the driver alone.
  */
-#ifndef SGRAW_H
-#define SGRAW_H
+#pragma once
 
 #include "softgpu_uapi.h"
 #include "vmtest.h"
@@ -175,5 +174,3 @@ void run_cases(const struct gpu_case *cases, const char *only);
 extern const struct gpu_case abuse_cases[], death_cases[], charged_cases[];
 /* What that program does when one of the cases has exec'ed it. */
 int after_exec(int fd);
-
-#endif

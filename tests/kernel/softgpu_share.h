@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* softgpu_share.h - between the files of softgpu_share_test. */
-#ifndef SOFTGPU_SHARE_H
-#define SOFTGPU_SHARE_H
+#pragma once
 
 #include "importer.h"
 #include "peerdma_test_card.h"
@@ -37,5 +36,3 @@ void exports_keep(struct gpu *g);
 void the_module_stays(void);
 /* softgpu_share_removal.c */
 int removal(const char *address);
-
-#endif

@@ -5,7 +5,6 @@
  * ranges that are not there.  softgpu_abuse.c: foreign files, mappings.
  * softgpu_deaths.c: what is killed, or goes, while the GPU works for it. softgpu_charged.c: a cgroup at its limit.
  */
-#include <stddef.h>
 #include "sgraw.h"
 
 /* ---- sizes ---- */

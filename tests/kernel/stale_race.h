@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stale_race.h - one round of the race between a card's write and the end of its mapping. */
-#ifndef STALE_RACE_H
-#define STALE_RACE_H
+#pragma once
 
 #include "peerdma_test_card.h"
 
@@ -35,5 +34,3 @@ unsigned int phase_of(unsigned int round);
 void race_round(const struct racer *racer, unsigned int round, struct result *r);
 /* A driver of the bridge's drives it, /dev/fpgaN: it stops its card when it is told. */
 void driver_round(int fpga, unsigned int round, struct result *r);
-
-#endif

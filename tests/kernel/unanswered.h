@@ -6,8 +6,7 @@
  *
  * The script loads the module fuse and opens /dev/fuse to all, as udev does (load_fuse).
  */
-#ifndef UNANSWERED_H
-#define UNANSWERED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ volatile uint32_t *unanswered_counter(void);
 int unanswered_begin(struct unanswered *u, size_t length, volatile uint32_t *reads);
 /* Kills the server: who waits for the memory is woken with an error. */
 void unanswered_end(struct unanswered *u);
-
-#endif

@@ -3,8 +3,7 @@
  * view_doors.h - doors through which other parts of the kernel could reach the memory of a
  * CPU view after its revocation.
  */
-#ifndef VIEW_DOORS_H
-#define VIEW_DOORS_H
+#pragma once
 
 #include "peerdma_test.h"
 
@@ -35,5 +34,3 @@ void door_vfio_prepare(const char *card);
 
 /* view_doors_kvm.c */
 extern const struct door door_kvm;
-
-#endif

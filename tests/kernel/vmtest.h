@@ -3,8 +3,7 @@
  * vmtest.h - what the programs that run as root in a virtual machine share: files of the system, memory,
  * processes and threads, users and cgroups.
  */
-#ifndef VMTEST_H
-#define VMTEST_H
+#pragma once
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -121,5 +120,3 @@ static inline unsigned int r(unsigned int n)
 {
 	return (unsigned int)below(&random_state, n);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* backends.h - what the files of test_backends share. */
-#ifndef BACKENDS_H
-#define BACKENDS_H
+#pragma once
 
 #include "peerdma.h"
 
@@ -24,5 +23,3 @@ unsigned long locked(void);
 int reset(void **state);
 int reset_cuda(void **state);
 int no_cuda(void **state);
-
-#endif

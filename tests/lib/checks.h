@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* checks.h - check.h for tests of libpeerdma: a failure comes with the last error's text. */
-#ifndef CHECKS_H
-#define CHECKS_H
+#pragma once
 
 #include "../check.h"
 #include "peerdma.h"
@@ -15,5 +14,3 @@ __attribute__((constructor)) static void checks_begin(void)
 {
 	check_says = say_last_error;
 }
-
-#endif

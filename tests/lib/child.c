@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "cuda_calls.h"
 #include "peerdma.h"

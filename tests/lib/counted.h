@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* counted.h - registrations that are only counted: add() and remove() of a cache of a test's own. */
-#ifndef COUNTED_H
-#define COUNTED_H
+#pragma once
 
 #include "peerdma_cache.h"
 
@@ -25,5 +24,3 @@ static inline void counted_remove(void *arg, uint64_t addr, uint64_t length, voi
 	(void)handle;
 	removed++;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * cuda_calls.h - the CUDA driver API's functions that these tests call, from
  * whichever libcuda.so.1 is there: NVIDIA's or softgpu's.  Missing ones are NULL.
  */
-#ifndef CUDA_CALLS_H
-#define CUDA_CALLS_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ static inline int cuda_calls_load(struct cuda_calls *calls)
 #undef X
 	return 1;
 }
-
-#endif

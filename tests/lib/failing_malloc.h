@@ -3,8 +3,7 @@
  * failing_malloc.h - this program's malloc() and its like, over glibc's: the nth call of a thread fails. Build it with
  * -fno-builtin and without sanitizers, which have allocators of their own.
  */
-#ifndef FAILING_MALLOC_H
-#define FAILING_MALLOC_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ void free(void *p)
 	made -= p != NULL;
 	__libc_free(p);
 }
-
-#endif

@@ -2,7 +2,6 @@
 /*
  * fake_sys.c - see fake_sys.h.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

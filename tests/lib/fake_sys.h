@@ -4,10 +4,8 @@
  * peerdma.ko to try libpeerdma's own part on any machine.  What only the
  * kernel can show (real revocation, real DMA) is tested in the VM.
  */
-#ifndef FAKE_SYS_H
-#define FAKE_SYS_H
+#pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "uapi/peerdma_ioctl.h"
@@ -61,5 +59,3 @@ extern struct fake_kernel fake;
 
 void fake_reset(void);
 void fake_revoke(uint32_t handle);	/* and queues its event */
-
-#endif

@@ -3,7 +3,6 @@
  * kept_text.c - a call that succeeds leaves the text of the last failed call alone, whatever it tried on the way; a call that
  * fails has its own. The first back-ends have none of the memory here: there is no module, and no CUDA.
  */
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "../ipc/other.h"

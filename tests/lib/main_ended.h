@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* main_ended.h - for threads that go on without the first one of their process. */
-#ifndef TESTS_MAIN_ENDED_H
-#define TESTS_MAIN_ENDED_H
+#pragma once
 
 #include <stdio.h>
 #include <unistd.h>
@@ -20,5 +19,3 @@ static inline void await_end_of_main(void)
 			fclose(maps);
 	} while (c != EOF);
 }
-
-#endif

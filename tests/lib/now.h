@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* now.h - CLOCK_MONOTONIC in seconds. */
-#ifndef NOW_H
-#define NOW_H
+#pragma once
 
 #include <time.h>
 
@@ -12,5 +11,3 @@ static inline double now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
-
-#endif

@@ -3,13 +3,9 @@
  * side_by_side.h - allocations side by side, as PyTorch's expandable segments have them, for
  * the tests of ranges over several.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#ifndef SIDE_BY_SIDE_H
-#define SIDE_BY_SIDE_H
+#pragma once
 
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../cases.h"
@@ -70,5 +66,3 @@ static int side_by_side(void)
 	verbs = get_verbs();
 	return 1;
 }
-
-#endif

@@ -4,7 +4,6 @@
  * The log's node and the cards' are this program's own.
  */
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "../cases.h"

@@ -3,8 +3,6 @@
  * test_segments.c - ranges that span allocations: one region over one dma-buf, or over
  * several pins.  The kernel, CUDA and libibverbs are stand-ins.
  */
-#include <fcntl.h>
-
 #include "side_by_side.h"
 #include "peerdma_cache.h"
 #include "peerdma_verbs.h"

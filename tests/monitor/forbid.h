@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* forbid.h - forbids this process to change code, as systemd's MemoryDenyWriteExecute=yes does. */
-#ifndef FORBID_H
-#define FORBID_H
+#pragma once
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -26,5 +25,3 @@ static inline int forbid(void)
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
-
-#endif

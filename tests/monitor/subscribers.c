@@ -6,9 +6,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static void before_add(void);
 static void before_sub(void);
@@ -21,14 +18,7 @@ static void before_store(const void *at);
 #undef atomic_store
 #define atomic_store(p, v) (before_store(p), atomic_store_explicit(p, v, memory_order_seq_cst))
 #include "../../peerdma/lib/monitor/subscribers.c"
-
-#define MUST(cond)									\
-	do {										\
-		if (!(cond)) {								\
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);	\
-			abort();							\
-		}									\
-	} while (0)
+#include "../check.h"
 
 static struct subscribers list;
 static sem_t looked, go_on, counted, left;

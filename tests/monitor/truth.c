@@ -10,17 +10,12 @@
  *
  * usage: monitor_truth [OPERATIONS [SEED [THREADS]]]
  */
-#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "../check.h"
 #include "peerdma_cache.h"
 
 #define PAGE		4096UL
@@ -199,7 +194,7 @@ int main(int argc, char **argv)
 {
 	struct peerdma_cache_ops ops = { .size = sizeof(ops), .monitors = PEERDMA_MONITOR_HOST, .add = add, .remove = end };
 	struct peerdma_cache_counters c = { .size = sizeof(c) };
-	uint64_t seed = seed_from(argc, argv, 2);
+	uint64_t seed = check_seed(argc, argv, 2);
 	pthread_t threads[16];
 
 	if (argc > 3)

@@ -6,8 +6,7 @@
  *
  * It pins what it needs for as long as an access lasts.
  */
-#ifndef DEVICE_H
-#define DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct rule {
 };
 #define RULES_MAX 8
 int device_rules(struct rule rules[RULES_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* device_int.h - the two devices, for device.c. */
-#ifndef DEVICE_INT_H
-#define DEVICE_INT_H
+#pragma once
 
 #include "device.h"
 
@@ -19,5 +18,3 @@ extern const struct device device_process, device_fpga;
 
 /* Ends the program: not the pair is at fault, but what it runs on. */
 void device_broken(const char *what) __attribute__((noreturn));
-
-#endif

@@ -9,8 +9,7 @@
  * Anything else: 77 there is no GPU or no device, 2 it could not be tried, 3 the
  * data were not what they must be in strict mode, 4 the data were, but not the rules.
  */
-#ifndef PAIR_H
-#define PAIR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool cuda_sees(CUdeviceptr p, unsigned char byte);
 
 /* What the device is to write: SIZE bytes of it. */
 const void *message(unsigned char byte);
-
-#endif

@@ -4,7 +4,6 @@
  * sample of each makes. test_outputs.py compares it with cases.txt.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
@@ -53,13 +52,11 @@ void subject_free(bool device, void *p, size_t length)
 
 void subject_provider(struct bench *b, bool device, struct peerdma_region *region)
 {
-	(void)b;
 	call(device ? "provider, device" : "provider", region != NULL, 0);
 }
 
 void bench_leave_out(struct bench *b, const char *what, const char *why)
 {
-	(void)b;
 	printf("  left out: %s: %s\n", what, why);
 }
 
@@ -78,7 +75,6 @@ void bench_measure(struct bench *b, const struct bench_case *c)
 	void *state;
 	int ret;
 
-	(void)b;
 	printf("  %s: %s, %lu %s, %u in a row%s\n", c->what, c->name, c->size, c->of, c->batch, c->moves ? ", moves" : "");
 	for (unsigned int thread = 0; thread < 2; thread++) {
 		gets = 0;
@@ -229,8 +225,6 @@ int peerdma_cache_get(struct peerdma_cache *cache, const void *p, size_t length,
 
 void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_cached *hold)
 {
-	(void)cache;
-	(void)hold;
 	had--;
 }
 

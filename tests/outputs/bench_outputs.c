@@ -6,7 +6,6 @@
  *   bench_outputs FOLDER       the drawing goes there, too: the commands for gnuplot, whose place cat takes
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,7 +34,6 @@ static const char cpuinfo[] = "processor\t: 0\nvendor_id\t: X\nmodel name\t: A p
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-	(void)clock;
 	now += LOOK;
 	*t = (struct timespec){ (time_t)(now / 1000000000), (long)(now % 1000000000) };
 	return 0;
@@ -114,9 +112,6 @@ static void end(void *state)
 
 static int no_begin(void *arg, unsigned int thread, void **state)
 {
-	(void)arg;
-	(void)thread;
-	(void)state;
 	return -ENOMEM;
 }
 

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "pins/accounts.h"
 #include "doctor/doctor.h"

@@ -6,7 +6,6 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* verbs_calls.h - the calls of libibverbs that libpeerdma-verbs answers, as programs see them. */
-#ifndef VERBS_CALLS_H
-#define VERBS_CALLS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct ibv_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint6
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, void *pd, void *addr, size_t length, int access);
 int ibv_dereg_mr(struct ibv_mr *mr);
 int ibv_dealloc_pd(void *pd);
-
-#endif

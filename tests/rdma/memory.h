@@ -4,8 +4,7 @@
  * CUDA's (dmabuf), which keeps the memory when it is freed, or by one of libpeerdma's (export), which does not; or managed
  * memory, which is the host's as well.
  */
-#ifndef MEMORY_H
-#define MEMORY_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct ibv_mr *memory_register(struct memory *m, struct ibv_pd *pd);
  * library does not know of what has changed.
  */
 int memory_reregister(const struct ibv_mr *mr, uint32_t flags, const struct ibv_pd *pd, uint64_t addr, uint64_t size, unsigned int access);
-
-#endif

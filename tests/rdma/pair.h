@@ -3,11 +3,9 @@
  * pair.h - two connected RC queue pairs of one adapter, in one process: what leaves one arrives at the other.
  * Calls end the program, with a line that says why, where verbs fail that these tests are not about.
  */
-#ifndef PAIR_H
-#define PAIR_H
+#pragma once
 
 #include <infiniband/verbs.h>
-#include <stdint.h>
 
 #include "../check.h"
 
@@ -61,5 +59,3 @@ long pair_packets(const struct pair *p);
 
 /* Both: posts at 0 and waits. */
 enum ibv_wc_status pair_do(struct pair *p, const struct request *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* queues.h - the queues of work requests that a program shares with the adapter, as librxe has mapped them. */
-#ifndef QUEUES_H
-#define QUEUES_H
+#pragma once
 
 #include <rdma/rdma_user_rxe.h>
 #include <infiniband/verbs.h>
@@ -15,5 +14,3 @@ void *queue_find(uint64_t id, struct rxe_queue_buf **queue);
  * is doing: it may look at the queue without being notified, for instance when a packet was sent.
  */
 void queue_forge(const struct ibv_qp *qp, uint64_t id, void (*forge)(struct rxe_send_wqe *wqe));
-
-#endif

@@ -3,8 +3,7 @@
  * two.h - an RC queue pair on each of two machines, connected; a TCP connection beside it for what both must know.
  * Calls end the program, with a line that says why, where something fails that these tests are not about.
  */
-#ifndef TWO_H
-#define TWO_H
+#pragma once
 
 #include "pair.h"
 
@@ -29,5 +28,3 @@ void two_swap(struct two *t, const void *mine, void *its, size_t size);
  * timeout: ibv_qp_attr's: the adapter waits 4 us << timeout for an answer.
  */
 void two_connect(struct two *t, uint64_t addr, uint32_t depth, enum ibv_mtu mtu, int timeout);
-
-#endif

@@ -7,8 +7,7 @@
  * threads or processes race, or modules come and go, it knows what is allowed.
  * What it must not see, it prints, and exits with 1.
  */
-#ifndef CHILD_H
-#define CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -166,5 +165,3 @@ int child_map_may(const struct held *h, int err);
 /* ends.c */
 void child_race(struct child *c);
 int child_end(struct child *c);
-
-#endif

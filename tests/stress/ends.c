@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* ends.c - races within a child, and how its life ends. */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
  * gpu.h - a GPU as a program under stress uses it: by the driver's own calls, or
  * by libcuda.  One of them per process.  Calls return 0 or an errno.
  */
-#ifndef GPU_H
-#define GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ extern const struct gpu_ops gpu_raw, gpu_raw_amd, gpu_raw_tegra;
 
 /* Loads libcuda, without starting it; NULL if there is none. */
 const struct gpu_ops *gpu_cuda(bool tegra);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* modules.h - loads and unloads the modules from the folder $MODDIR. */
-#ifndef MODULES_H
-#define MODULES_H
-
-#include <stdbool.h>
+#pragma once
 
 /* Index into module_names (state.h).  0 or an errno. */
 int module_load(int index);
@@ -12,5 +9,3 @@ int module_unload(int index);
 
 /* All that are not there; says what does not load, and exits. */
 void modules_load_all(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rnd.h - numbers that a seed repeats. */
-#ifndef RND_H
-#define RND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline struct rnd rnd_of(uint64_t seed, uint64_t n)
 	rnd_next(&r);
 	return r;
 }
-
-#endif

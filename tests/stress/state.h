@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* state.h - what all processes together hold of the machine. */
-#ifndef STATE_H
-#define STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void state_read(struct state *s, bool slow);
  * then says what is missing.
  */
 bool state_settled(const struct state *idle, bool slow, char *why, int size);
-
-#endif

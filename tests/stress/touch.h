@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* touch.h - reads and writes memory that may not be there. */
-#ifndef TOUCH_H
-#define TOUCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ void touch_init(void);
 /* 0, or the signal that the access raised.  Any thread. */
 int touch_read(const volatile uint64_t *p, uint64_t *value);
 int touch_write(volatile uint64_t *p, uint64_t value);
-
-#endif

@@ -3,8 +3,6 @@
  * blocks.c - blocks of 2 MiB that a context's smaller allocations share, and what an importer of one
  * of them reaches: as on a real GPU.  On softgpu with blocks=1 (SOFTGPU_BLOCKS=1 in the process).
  */
-#include <fcntl.h>
-
 #include "test.h"
 
 #define BLOCK	(2 * MIB)

@@ -7,8 +7,7 @@
  * There are two GPUs with 64 MiB each, at DEVICE_BUS and the next one. The environment asks for others: DEVICE_GPUS;
  * DEVICE_FIRST, the number of the first one; DEVICE_BAR1_MIB; DEVICE_MODE, the compute mode.
  */
-#ifndef DEVICE_H
-#define DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ extern u32 device_abi_more;
 
 /* Another process's client of a GPU, with a window and a context with these flags. */
 struct sg_client *device_other(u32 gpu, u32 flags, u32 *ctx);
-
-#endif

@@ -3,8 +3,7 @@
  * facts.h - what the files of these tests share: what each library says of a GPU, field by field, and how each starts and
  * fails to start, on the stand-in for the driver (device.h), whose facts are known. The first GPU is /dev/softgpu1.
  */
-#ifndef FACTS_H
-#define FACTS_H
+#pragma once
 
 #include "device.h"
 #include "hsa_test.h"
@@ -32,5 +31,3 @@ extern const size_t bus_id_count;
 /* ---- the tests ---- */
 
 void starts(void **state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fork_inside.h - a child that is made while a thread is in the middle of a call, with a lock that the child's own call needs. */
-#ifndef FORK_INSIDE_H
-#define FORK_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -41,5 +40,3 @@ static int child_comes_back(void *(*thread)(void *), void (*call)(void))
 	sem_post(&go_on);
 	return !!pthread_join(id, NULL);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* hsa_copy.c - asynchronous copies. */
 #include <dirent.h>
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include "hsa_test.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hsa_roles.c - what the second process does. */
-#include <sys/socket.h>
-
 #include "hsa_test.h"
 
 /* Waits for 5, sets 6; then for 7. */

@@ -6,8 +6,7 @@
  * take a GPU's memory as well.  A second process is this program once more: one that
  * uses HSA cannot be forked.
  */
-#ifndef HSA_TEST_H
-#define HSA_TEST_H
+#pragma once
 
 #include "hip/hip_runtime.h"
 #include "hsa/hsa_amd_ipc.h"
@@ -80,5 +79,3 @@ struct message {
 #define HSA_DECLARE(test) void test(void **state);
 HSA_TESTS(HSA_DECLARE)
 HSA_DECLARE(forked_early)
-
-#endif

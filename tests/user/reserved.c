@@ -5,7 +5,6 @@
  * zeros there, which are not the GPU's memory: as RDMA's core did before Linux 6.2.
  */
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 

@@ -6,16 +6,7 @@
  * (SOFTGPU_INPROCESS=1), on softgpu.ko, and on a real GPU with NVIDIA's
  * libraries; what only a software GPU promises asks on_softgpu().
  */
-#ifndef TEST_H
-#define TEST_H
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#pragma once
 
 #include "../cases.h"
 #include "cuda.h"
@@ -69,5 +60,3 @@ int in_child(void (*fn)(void *), void *arg);
 void skip_program(const char *why) __attribute__((noreturn));
 
 #define RUN(tests) cmocka_run_group_tests(tests, gpu_setup, gpu_teardown)
-
-#endif

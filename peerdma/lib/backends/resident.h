@@ -4,8 +4,7 @@
  *
  * Ranges are whole pages. Each call makes system calls, so do not hold a contended lock across it.
  */
-#ifndef RESIDENT_H
-#define RESIDENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool resident_all(uint64_t from, uint64_t to);
  * `to` without /proc.
  */
 uint64_t resident_end(uint64_t from, uint64_t to);
-
-#endif

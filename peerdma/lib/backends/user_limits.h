@@ -5,8 +5,7 @@
  *
  * fd: of /dev/peerdma. All functions return `text`.
  */
-#ifndef USER_LIMITS_H
-#define USER_LIMITS_H
+#pragma once
 
 #include "internal.h"
 
@@ -22,5 +21,3 @@ const char *limit_aperture(int fd, uint64_t length, char *text, size_t size);	/*
  * of memory.
  */
 const char *limit_locked(int fd, uint64_t addr, uint64_t length, char *text, size_t size);
-
-#endif

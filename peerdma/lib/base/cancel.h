@@ -10,8 +10,7 @@
  * This covers deferred cancellation. A thread with PTHREAD_CANCEL_ASYNCHRONOUS must not call the
  * library, as it must not call most of the C library.
  */
-#ifndef BASE_CANCEL_H
-#define BASE_CANCEL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -38,5 +37,3 @@ static inline void cancel_safe_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 	pthread_cond_wait(cond, lock);
 	cancel_back(was);
 }
-
-#endif

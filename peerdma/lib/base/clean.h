@@ -4,8 +4,7 @@
  * a terminal may take as a command, line ends and invalid UTF-8 are written as \xNN. Used in the
  * texts of the library and of the command.
  */
-#ifndef CLEAN_H
-#define CLEAN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -67,5 +66,3 @@ static inline void clean_escape(char *to, unsigned char byte)
 	to[2] = digits[byte >> 4];
 	to[3] = digits[byte & 15];
 }
-
-#endif

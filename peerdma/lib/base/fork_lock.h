@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fork_lock.h - holds a lock during fork(), so that a child never inherits half-changed data. */
-#ifndef FORK_LOCK_H
-#define FORK_LOCK_H
+#pragma once
 
 #include <pthread.h>
 
@@ -21,5 +20,3 @@
 	{										\
 		pthread_atfork(before_fork, after_fork, after_fork);			\
 	}
-
-#endif

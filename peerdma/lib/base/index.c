@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "index.h"
 #include "order.h"

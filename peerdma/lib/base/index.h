@@ -8,8 +8,7 @@
  * finds a wrong number or none, but causes no harm. So a reader without the lock must verify the
  * number that it found. If it found none, it must search again under the lock.
  */
-#ifndef CACHE_INDEX_H
-#define CACHE_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ int index_remove(struct index *ix, uint64_t key);
  */
 void index_visit(const struct index *ix, uint64_t from, uint64_t to,
 		 bool (*fn)(void *arg, uint32_t number), void *arg);
-
-#endif

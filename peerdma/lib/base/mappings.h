@@ -3,8 +3,7 @@
  * mappings.h - the mappings of this process, from /proc/thread-self/maps, sorted by address. Other
  * threads may change mappings during the reading, so the result is only a snapshot.
  */
-#ifndef MAPPINGS_H
-#define MAPPINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void mappings_close(struct mappings *m);
  * none.
  */
 bool mappings_find(struct mappings *m, uint64_t x);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.h - large arrays whose unused pages cost no memory. */
-#ifndef BASE_MEMORY_H
-#define BASE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int file_may_have(size_t size);
  * Allocates the pages of [offset, offset + length) in one call. Ignores the part beyond the array.
  */
 void memory_ahead(void *memory, size_t size, size_t offset, size_t length);
-
-#endif

@@ -6,8 +6,7 @@
  * files. So the library uses a kept number only while it still refers to the same file. If a thread
  * closes and reopens the number between the check and the use, this is not detected.
  */
-#ifndef BASE_OWN_FD_H
-#define BASE_OWN_FD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ bool own_fd_still(const struct own_fd *f);
  * cancellation point if close() is none.
  */
 void own_fd_close(struct own_fd *f);
-
-#endif

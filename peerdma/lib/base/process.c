@@ -21,7 +21,6 @@
  * Lists are walked in one direction. A link is stored after the object that it leads to is complete
  * (LIST_STORE), so a list is consistent at any moment of a fork. Trees are not touched.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>

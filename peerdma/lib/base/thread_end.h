@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* thread_end.h - functions that run when a thread ends. */
-#ifndef BASE_THREAD_END_H
-#define BASE_THREAD_END_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ struct thread_end {
  * its first call in a process, and where pthread_setspecific() does.
  */
 bool thread_end_register(struct thread_end *end);
-
-#endif

@@ -5,8 +5,7 @@
  * A region takes the whole pages that it touches.  Pages that several regions in the index
  * share count once; a region outside the index counts for itself.
  */
-#ifndef CACHE_BAR1_H
-#define CACHE_BAR1_H
+#pragma once
 
 #include "cache.h"
 
@@ -15,5 +14,3 @@ uint64_t bar1_added(struct peerdma_cache *cache, uint64_t from, uint64_t to, uin
 /* Lock.  Counts a region that is outside the index; and no more. */
 void bar1_charge(struct peerdma_cache *cache, const struct region *region);
 void bar1_uncharge(struct peerdma_cache *cache, const struct region *region);
-
-#endif

@@ -21,8 +21,7 @@
  *   when add() fails, or	change anything that a caller can see.  The cache's own memory is
  *   memory runs out		mapped when it is made; a thread does without a thread cache
  */
-#ifndef CACHE_CACHE_H
-#define CACHE_CACHE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -124,5 +123,3 @@ void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counter
  */
 int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg, const struct peerdma_cache_options *options,
 	       uint32_t flags, uint32_t access, struct peerdma_cache **out);
-
-#endif

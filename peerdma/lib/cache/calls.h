@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* calls.h - each call first checks that the cache belongs to this process. */
-#ifndef CACHE_CALLS_H
-#define CACHE_CALLS_H
+#pragma once
 
 #include "../internal.h"
 #include "cache.h"
@@ -16,5 +15,3 @@ static inline int cache_refuse(const char *call)
 	return fail(-EPERM, "%s: this cache was made by a parent process and holds that process's memory; "
 		    "make one in this process", call);
 }
-
-#endif

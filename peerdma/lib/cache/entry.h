@@ -6,8 +6,7 @@
  * The limit is in pages, rounded up to four binary digits: a code c up to 15 means c pages, a greater one
  * (8 + c % 8) << (c / 8 - 1).
  */
-#ifndef CACHE_ENTRY_H
-#define CACHE_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ static inline bool entry_may_reach(uint32_t entry, uint64_t key, uint64_t x)
 		return entry != INDEX_NONE;
 	return (x - key) >> REACH_SHIFT < pages;
 }
-
-#endif

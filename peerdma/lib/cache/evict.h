@@ -2,8 +2,7 @@
 /*
  * evict.h - ends idle regions: because of a limit, or to make room.
  */
-#ifndef CACHE_EVICT_H
-#define CACHE_EVICT_H
+#pragma once
 
 #include "plan.h"
 #include "teardown.h"
@@ -18,5 +17,3 @@
 void evict_for(struct peerdma_cache *cache, const struct plan *plan, struct teardown *list);
 /* No lock.  Ends up to n idle regions, and returns how many. */
 uint32_t evict_idle(struct peerdma_cache *cache, uint32_t n);
-
-#endif

@@ -10,8 +10,7 @@
  * another one than its own: library and reader may be of different releases as long as the layout is the same.  A
  * reader takes no lock and trusts no value: it reads a struct again to know that it did not change meanwhile.
  */
-#ifndef CACHE_INSPECT_H
-#define CACHE_INSPECT_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -121,5 +120,3 @@ static inline void inspect_sum(struct peerdma_cache_counters *to)
 	to->hits += to->hits_front;
 	to->gets = to->hits + to->misses;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * thread releases its lock, it calls this_thread.left, which the handler set (invalidate.c).  That ends what was
  * left in all caches, since the lock may be of another cache than the range.
  */
-#ifndef CACHE_LOCK_H
-#define CACHE_LOCK_H
+#pragma once
 
 #include "thread_cache.h"
 
@@ -33,5 +32,3 @@ static inline void cache_unlock(struct peerdma_cache *cache)
 	if (__builtin_expect(left != NULL, 0))
 		left();
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* miss.h - a get of a range that no region covers (miss.c). */
-#ifndef CACHE_MISS_H
-#define CACHE_MISS_H
+#pragma once
 
 #include "thread_cache.h"
 
@@ -24,5 +23,3 @@ int miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *r
 void miss_failed(struct peerdma_cache *cache, bool counted);
 /* No lock.  The region that had come meanwhile is stale: that was no hit. */
 void miss_found_stale(struct peerdma_cache *cache);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* monitored.h - what a cache does with events of its monitors. */
-#ifndef CACHE_MONITORED_H
-#define CACHE_MONITORED_H
+#pragma once
 
 #include "cache.h"
 
@@ -20,5 +19,3 @@ int cache_monitors_begin(struct peerdma_cache *cache);
 void cache_monitors_end(struct peerdma_cache *cache);
 /* From now on events of host memory end regions, too.  0 or -errno with text. */
 int cache_monitor_host(struct peerdma_cache *cache);
-
-#endif

@@ -6,8 +6,7 @@
  * If it overlaps other regions, it is in the list cache->overlapping and not in the index,
  * where the others are found until it replaces them.
  */
-#ifndef CACHE_PENDING_H
-#define CACHE_PENDING_H
+#pragma once
 
 #include "thread_cache.h"
 
@@ -32,5 +31,3 @@ static inline void pending_settled(struct peerdma_cache *cache)
 	if (ord_load(&cache->waiting))
 		pending_wake(cache);
 }
-
-#endif

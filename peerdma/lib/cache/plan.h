@@ -7,8 +7,7 @@
  *			touches it may be PENDING, or the new region takes in those that it overlaps
  *	plan_narrow()	when that cannot be registered: less
  */
-#ifndef CACHE_PLAN_H
-#define CACHE_PLAN_H
+#pragma once
 
 #include "regions.h"
 
@@ -80,5 +79,3 @@ struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *p
  * the call.  A positive result is refused: it would pass as a success of the get.
  */
 int callback_result(const char *function, int ret, uint32_t texts);
-
-#endif

@@ -18,8 +18,7 @@
  *   end	the ender changes the state word, makes a fence, and empties all refs with the
  *		generation.  A thread that finds its refs empty reads the state word
  */
-#ifndef CACHE_REFS_H
-#define CACHE_REFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -158,5 +157,3 @@ void refs_fill(struct thread_refs *refs, uint32_t gen);
 
 /* By the ender.  True: they were of this generation, so their thread may be in the middle of a hit. */
 bool refs_empty(struct thread_refs *refs, uint32_t gen);
-
-#endif

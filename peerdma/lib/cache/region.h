@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* region.h - a region: a range that is registered, or is being registered or deregistered. */
-#ifndef CACHE_REGION_H
-#define CACHE_REGION_H
+#pragma once
 
 #include "peerdma_cache.h"
 #include "refs.h"
@@ -27,5 +26,3 @@ static inline bool region_covers(const struct region *region, uint64_t addr, uin
 
 	return addr >= first && last - first < ord_load(&region->pub.length);
 }
-
-#endif

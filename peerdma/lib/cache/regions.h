@@ -5,8 +5,7 @@
  * Regions may overlap, but none lies within another.  So their ends are in the order of their
  * beginnings, and of all regions that begin at or before an address the last one reaches farthest.
  */
-#ifndef CACHE_REGIONS_H
-#define CACHE_REGIONS_H
+#pragma once
 
 #include "thread_cache.h"
 
@@ -67,5 +66,3 @@ static inline uint32_t regions_to_populate(struct peerdma_cache *cache, uint32_t
 
 /* No lock.  Populates memory for `many` regions from this number on. */
 void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number, uint32_t many);
-
-#endif

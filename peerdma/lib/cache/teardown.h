@@ -9,8 +9,7 @@
  *				waited for, the refs are summed later (teardown_unsettled())
  *	teardown_finish()	deregisters, without the lock; then the number is free
  */
-#ifndef CACHE_TEARDOWN_H
-#define CACHE_TEARDOWN_H
+#pragma once
 
 #include "thread_cache.h"
 
@@ -45,5 +44,3 @@ void teardown_last_ref(struct peerdma_cache *cache, uint32_t number);
 void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word);
 /* No lock, and no thread caches any more.  Ends all regions, held or not, and returns how many. */
 uint32_t teardown_all(struct peerdma_cache *cache);
-
-#endif

@@ -12,8 +12,7 @@
  * block touches two regions at most, for which there are two slots.  Areas are small, because one small region
  * makes all blocks of its area small; a block may be greater than an area.
  */
-#ifndef CACHE_THREAD_CACHE_H
-#define CACHE_THREAD_CACHE_H
+#pragma once
 
 #include "cache.h"
 
@@ -189,5 +188,3 @@ void refs_spill(struct thread_cache *tc, uint32_t number);
 void refs_keep_up(struct thread_cache *tc);
 /* The thread puts while it has refs for fewer regions than there are: the same, if that is often. */
 void refs_hurry(struct thread_cache *tc);
-
-#endif

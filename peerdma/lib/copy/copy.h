@@ -6,8 +6,7 @@
  * the bytes before and after the lines by naturally aligned accesses, which is right for uncached
  * memory, too.
  */
-#ifndef PEERDMA_LIB_COPY_H
-#define PEERDMA_LIB_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ struct copy_method {
 
 /* Sorted from best to worst; "plain" is last. Ends with a NULL name. */
 extern const struct copy_method copy_methods[];
-
-#endif

@@ -27,8 +27,7 @@
  * memory until CUDA's next allocation. The same holds for memory that was mapped there instead, if
  * CUDA does not know it. The library's own views of device memory are counted in `views`.
  */
-#ifndef PEERDMA_REMEMBERED_H
-#define PEERDMA_REMEMBERED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ void known_host_add(const void *ptr, uint64_t word);
 
 /* Call after the library has mapped memory that is not host memory. */
 void known_host_forget(void);
-
-#endif

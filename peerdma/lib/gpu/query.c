@@ -2,8 +2,6 @@
 /*
  * query.c - peerdma_query(): finds out in what kind of memory a pointer is.
  */
-#include <string.h>
-
 #include "internal.h"
 #include "base/mappings.h"
 #include "known_host.h"

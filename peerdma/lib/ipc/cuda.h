@@ -3,8 +3,7 @@
  * cuda.h - the part of CUDA's driver API that shares memory between processes. Names, numbers and
  * layouts are CUDA's. The library is not linked; a function that the driver lacks is NULL.
  */
-#ifndef IPC_CUDA_H
-#define IPC_CUDA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -189,5 +188,3 @@ CUresult ipc_cuda_pool_get(struct ipc *ipc, struct ipc_exporter *exporter, uint6
 			   struct ipc_pool **pool);
 /* Caller holds pools_lock. Removes one user. */
 void ipc_cuda_pool_put(struct ipc *ipc, struct ipc_pool *pool);
-
-#endif

@@ -10,8 +10,6 @@
  * the program in it. A copy engine can copy any memory of CUDA. So the kernel gets only memory that
  * is known to be in reach.
  */
-#include <string.h>
-
 #include "cuda.h"
 #include "ipc.h"
 

@@ -7,8 +7,7 @@
  * upper bits of each word hold the command's number. If all three words have the next number, they
  * belong to one command.
  */
-#ifndef IPC_CUDA_POLL_H
-#define IPC_CUDA_POLL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct ipc_poll_page {
 	uint64_t begun;			/* the last launch that has started */
 	uint64_t unused[5];
 };
-
-#endif

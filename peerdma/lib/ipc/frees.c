@@ -7,7 +7,6 @@
  * nothing. Then the free runs. The event after the free calls recheck_export(): an export of that
  * memory that is still live was made after the free began.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../monitor/monitor.h"

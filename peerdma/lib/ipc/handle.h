@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.h - makes and parses the bytes of a peerdma_ipc_handle. */
-#ifndef IPC_HANDLE_H
-#define IPC_HANDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void ipc_handle_make(const struct ipc_name *name, struct peerdma_ipc_handle *han
 int ipc_handle_parse(const void *handle, size_t size, enum ipc_what what, struct ipc_name *name);
 /* In constant time, so that the time does not show where the keys differ. */
 bool ipc_key_equal(const uint8_t *a, const uint8_t *b);
-
-#endif

@@ -3,8 +3,7 @@
  * hsa.h - the part of AMD's HSA runtime that shares memory and signals between processes. Names,
  * numbers and layouts are HSA's.
  */
-#ifndef IPC_HSA_H
-#define IPC_HSA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ struct hsa_ipc {
 const struct hsa_ipc *ipc_hsa_api(void);
 /* Converts an HSA status to -ENODEV, -EMFILE, -ENFILE, -ENOMEM or -EIO, with text. */
 int ipc_hsa_failed(const char *call, int status);
-
-#endif

@@ -27,8 +27,7 @@
  *
  * A field that is "written with both locks held" may be read with either: ipc->lock or pools_lock.
  */
-#ifndef IPC_INT_H
-#define IPC_INT_H
+#pragma once
 
 #include <pthread.h>
 
@@ -572,5 +571,3 @@ void ipc_cuda_pools_end(struct ipc *ipc, bool all);
 
 /* open.c. Caller holds ipc->lock. Whether the address is in opened memory. */
 bool ipc_imported(struct ipc *ipc, uint64_t addr);
-
-#endif

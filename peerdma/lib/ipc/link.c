@@ -8,7 +8,6 @@
  * fit into the socket's buffer, even if the exporter is stopped.
  */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "ipc.h"

@@ -3,8 +3,7 @@
  * message.h - the requests of importers and the replies of exporters, on a SOCK_SEQPACKET socket.
  * Each side checks all that it receives and does not trust the other process.
  */
-#ifndef IPC_MESSAGE_H
-#define IPC_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ int ipc_send(int sock, const void *message, size_t size, const int *fds, unsigne
  * NULL) if there were any.
  */
 int ipc_receive(int sock, void *message, size_t size, int *fds, unsigned int n, bool *more);
-
-#endif

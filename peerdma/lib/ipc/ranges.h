@@ -7,10 +7,8 @@
  * wait for a writer, and find each range that is present during the whole call. So a reader may run
  * inside munmap(), or in a signal handler that interrupted the writer.
  */
-#ifndef IPC_RANGES_H
-#define IPC_RANGES_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,5 +53,3 @@ void ranges_remove(struct ranges *r, uint32_t number);
  */
 uint32_t ranges_next(const struct ranges *r, uint64_t first, uint64_t last,
 		     struct ranges_place *place);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* signal.h - a signal as an object of this process, for signal.c, stream.c and copy.c. */
-#ifndef IPC_SIGNAL_H
-#define IPC_SIGNAL_H
+#pragma once
 
 #include "ipc.h"
 
@@ -39,5 +38,3 @@ void ipc_signal_put(struct peerdma_ipc_signal *s, bool callback);
 int ipc_signal_usable(const struct peerdma_ipc_signal *s, const char *call);
 /* The caller holds a reference. */
 void ipc_signal_store(struct peerdma_ipc_signal *s, uint64_t value);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* symbols.h - looks up a library's functions by name, into a struct of pointers. */
-#ifndef SYMBOLS_H
-#define SYMBOLS_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -26,5 +25,3 @@ static inline bool symbols_find(void *library, const struct symbol *symbols, siz
 	}
 	return all;
 }
-
-#endif

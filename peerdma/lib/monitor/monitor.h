@@ -13,8 +13,7 @@
  *	ucm.c          or UCX
  *	trial.c        tests whether events are seen
  */
-#ifndef PEERDMA_MONITOR_INTERNAL_H
-#define PEERDMA_MONITOR_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ int ucm_begin(void);
 
 /* outside.c: whether the hooks or another library report every free of GPU memory. */
 bool device_monitor_complete(void);
-
-#endif

@@ -14,8 +14,7 @@
  * while other threads run. Another thread is before or after the instruction, never inside it. The
  * stub is in the unused end of the last page of the library's code.
  */
-#ifndef PEERDMA_SITES_H
-#define PEERDMA_SITES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool sites_known(void);
 int sites_redirect(uintptr_t text, uintptr_t end, uintptr_t room, uintptr_t room_end,
 		   sites_handler handler,
 		   uintptr_t *sites, size_t max);
-
-#endif

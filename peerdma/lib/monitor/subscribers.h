@@ -6,8 +6,7 @@
  * Calling the functions takes no lock and allocates nothing, because it happens inside malloc() and
  * free().
  */
-#ifndef PEERDMA_SUBSCRIBERS_H
-#define PEERDMA_SUBSCRIBERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ int subscribers_add(struct subscribers *list, peerdma_hook_fn fn, void *arg);
  */
 void subscribers_remove(struct subscribers *list, peerdma_hook_fn fn, void *arg);
 void subscribers_call(struct subscribers *list, const struct peerdma_hook_event *event);
-
-#endif

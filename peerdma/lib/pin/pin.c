@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* pin.c - makes and ends regions: peerdma_pin(), peerdma_unpin(). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend.h"
 

@@ -2,8 +2,6 @@
 /*
  * region.c - properties of a region: peerdma_status(), peerdma_segments(), peerdma_why().
  */
-#include <string.h>
-
 #include "backend.h"
 
 EXPORT int peerdma_status(struct peerdma_region *region, struct peerdma_status *out)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verbs.h - the calls of libibverbs that the library needs. Each returns 0, or -errno with text. */
-#ifndef VERBS_H
-#define VERBS_H
+#pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct ibv_mr;
@@ -26,5 +24,3 @@ int verbs_dereg(struct ibv_mr *mr);
 int verbs_reg_is_forced(struct ibv_pd *pd, int access);
 uint32_t verbs_lkey(const struct ibv_mr *mr);
 uint32_t verbs_rkey(const struct ibv_mr *mr);
-
-#endif

@@ -7,8 +7,7 @@
  * With FOLL_FORCE the kernel puts zero pages there, and ibv_reg_mr() succeeds with an MR of these
  * pages. Later kernels refuse such an address, or ask a peer-memory client.
  */
-#ifndef VERBS_FORCED_H
-#define VERBS_FORCED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ struct ibv_pd;
  */
 int verbs_forced(struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access),
 		 int (*dereg)(struct ibv_mr *mr), struct ibv_pd *pd, int access);
-
-#endif

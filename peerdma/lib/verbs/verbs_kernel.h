@@ -4,8 +4,7 @@
  * provider does not. The library bypasses the provider: it calls the function by which providers
  * send the command to the kernel.
  */
-#ifndef VERBS_KERNEL_H
-#define VERBS_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ struct ibv_mr *verbs_kernel_reg_dmabuf(void *library, struct ibv_pd *pd, uint64_
  * deregistered, or *error is an errno and the MR is unchanged.
  */
 bool verbs_kernel_dereg(void *library, struct ibv_mr *mr, int *error);
-
-#endif

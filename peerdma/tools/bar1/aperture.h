@@ -3,10 +3,8 @@
  * aperture.h - which bytes of an aperture which process's pins hold, and a
  * picture of it.
  */
-#ifndef PEERDMA_APERTURE_H
-#define PEERDMA_APERTURE_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,5 +51,3 @@ unsigned int free_runs_percent(const struct free_runs *f);
 struct tool;
 void aperture_draw(const struct tool *tool, const struct aperture *a, const char *indent);
 void free_runs_draw(const struct tool *tool, const struct free_runs *f, const char *indent);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu_aperture.h - the aperture of one GPU, and what pins hold of it. */
-#ifndef PEERDMA_GPU_APERTURE_H
-#define PEERDMA_GPU_APERTURE_H
+#pragma once
 
 #include "aperture.h"
 #include "machine/gpus.h"
@@ -17,5 +16,3 @@ struct gpu_aperture {
 /* 0 or -ENOMEM.  The table must outlive it. */
 int gpu_aperture_fill(const char *root, const struct gpu *gpu, const struct pins_table *pins,
 		      struct gpu_aperture *v);
-
-#endif

@@ -5,8 +5,7 @@
  * Addresses are strings, "0x7f0000000000": they may be above 2^53, where many
  * readers of JSON lose digits.  Sizes and counts are numbers.
  */
-#ifndef PEERDMA_JSON_H
-#define PEERDMA_JSON_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void json_pin(struct json_object *o, const struct pin *pin);
 /* Prints it and frees it.  The exit code. */
 int json_print(struct json_object *o);
 int json_print_line(struct json_object *o);	/* on one line, which is out when it returns */
-
-#endif

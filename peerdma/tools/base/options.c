@@ -3,7 +3,6 @@
  * options.c - the options of subcommands.
  */
 #include <getopt.h>
-#include <string.h>
 
 #include "tool.h"
 

@@ -2,8 +2,7 @@
 /*
  * pci.h - a PCI device's BARs, from sysfs.
  */
-#ifndef PEERDMA_PCI_H
-#define PEERDMA_PCI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int pci_read_resources(const char *root, const char *name, struct pci_resources 
  * driver says, or else the largest prefetchable one.  -1: there is none.
  */
 int pci_aperture(const struct pci_resources *resources, uint64_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * svg.h - what the commands' SVG drawings share: the page, light and dark, and text
  * that fits.  tests/pictures checks what comes of it.
  */
-#ifndef PEERDMA_SVG_H
-#define PEERDMA_SVG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void svg_text(FILE *to, double x, double y, const char *class, const char *s);
 double svg_width(const char *s, size_t length, unsigned int size, bool bold);
 /* The length of what fits into a line of text, at a space where there is one; one character at least.  Skip spaces after it. */
 size_t svg_fit(const char *s, unsigned int size, bool bold, double width);
-
-#endif

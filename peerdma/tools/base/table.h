@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* table.h - rows of cells, each column as wide as its widest cell. */
-#ifndef PEERDMA_TABLE_H
-#define PEERDMA_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -19,5 +18,3 @@ void table_print(struct table *table, const char *indent);
 void table_write(struct table *table, const char *indent, FILE *to);
 /* The same in a terminal of so many columns: those of the table that do not fit come below, after the first `keys` again. */
 void table_fold(struct table *table, size_t keys, unsigned int columns, FILE *to);
-
-#endif

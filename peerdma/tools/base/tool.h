@@ -6,8 +6,7 @@
  * table.  What it reads, it reads below tool->root, so that a captured tree can
  * be replayed; what it prints of foreign text has been through text_clean().
  */
-#ifndef PEERDMA_TOOL_H
-#define PEERDMA_TOOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,5 +113,3 @@ struct field {
 };
 size_t tsv_split(const char *s, const char *end, struct field *fields, size_t max);
 bool field_is(const struct field *f, const char *s);
-
-#endif

@@ -11,8 +11,7 @@
  *   spread.h		the clock, percentiles; of bench/, too, as gpu.c and empty_cache.h are
  *   bars.c, plot.c	pictures
  */
-#ifndef PEERDMA_BENCH_H
-#define PEERDMA_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,5 +114,3 @@ void bench_bars(const struct bench *b);
 bool bench_can_plot(void);			/* gnuplot can be run */
 /* 0, -ECANCELED gnuplot has failed, or -errno */
 int bench_plot(const struct bench *b, const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * empty_cache.h - a registration cache whose registration does nothing, of regions where no memory is.  For `peerdma bench`
  * and for bench-cache.
  */
-#ifndef EMPTY_CACHE_H
-#define EMPTY_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline int empty_cache_touch(struct peerdma_cache *cache, uint64_t addr, 
 		peerdma_cache_put(cache, hold);
 	return ret;
 }
-
-#endif

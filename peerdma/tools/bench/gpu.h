@@ -3,8 +3,7 @@
  * gpu.h - the calls of CUDA's driver API that benchmarks use, from whichever libcuda.so.1 is there.  For `peerdma bench`
  * and for the programs of bench/.
  */
-#ifndef BENCH_GPU_H
-#define BENCH_GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ extern struct gpu gpu;
 
 /* Opens the first GPU, or the last one: false, and why not. */
 bool gpu_open(bool last, char *why, size_t size);
-
-#endif

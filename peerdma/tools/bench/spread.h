@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* spread.h - the clock, and where the samples of a measurement lie.  For `peerdma bench` and for the programs of bench/. */
-#ifndef SPREAD_H
-#define SPREAD_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -60,6 +59,4 @@ static inline uint64_t ticks(void)
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
 	return (uint64_t)high << 32 | low;
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
 /*
  * adapters.h - RDMA devices: what drives them, and which memory besides the host's their driver takes.
  */
-#ifndef PEERDMA_ADAPTERS_H
-#define PEERDMA_ADAPTERS_H
+#pragma once
 
 #include "doctor.h"
 
@@ -32,5 +31,3 @@ void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answ
 
 /* Whether network adapters here can be given the GPUs' memory as dma-buf. */
 enum answer dmabuf_works(struct doctor *d, char why[160]);
-
-#endif

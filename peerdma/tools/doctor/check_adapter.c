@@ -3,7 +3,6 @@
  * check_adapter.c - which of a GPU's memory does each RDMA device take: as a dma-buf, as peer memory, or none?
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "adapters.h"
 

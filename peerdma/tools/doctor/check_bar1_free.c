@@ -2,8 +2,6 @@
 /*
  * check_bar1_free.c - is there room left in BAR1?
  */
-#include <stdio.h>
-
 #include "doctor.h"
 #include "base/tool.h"
 

@@ -2,8 +2,6 @@
 /*
  * check_bar1_size.c - how much of the GPU's memory can be reached at a time?
  */
-#include <stdio.h>
-
 #include "doctor.h"
 #include "base/tool.h"
 

@@ -2,8 +2,6 @@
 /*
  * check_driver.c - NVIDIA's driver: its flavour, its release, and what that can and cannot do.
  */
-#include <string.h>
-
 #include "doctor.h"
 
 static bool applies(const struct doctor *d)

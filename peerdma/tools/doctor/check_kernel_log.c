@@ -4,7 +4,6 @@
  * stopped, a GPU's errors, paths that p2pdma refused, errors of a bus.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "doctor.h"

@@ -2,8 +2,6 @@
 /*
  * check_rdma.c - the RDMA stack: is there one, whose is it, and does it take dma-buf?
  */
-#include <string.h>
-
 #include "adapters.h"
 
 static bool applies(const struct doctor *d)

@@ -3,7 +3,6 @@
  * check_reach.c - does peerdma.ko map the GPU's memory for its peers?  By the same rules as the
  * module's own check, and so with the same verdict; and does the path take a detour (ACS)?
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "doctor.h"

@@ -3,7 +3,6 @@
  * compare.c - the findings of two machines beside each other.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,7 @@
  *
  * PCI addresses of devices that have a label are replaced by it: that a GPU is in another slot is no difference.
  */
-#ifndef PEERDMA_COMPARE_H
-#define PEERDMA_COMPARE_H
+#pragma once
 
 #include "doctor.h"
 
@@ -57,5 +56,3 @@ char *compare_relabel(const struct machine *m, const char *text);
 struct tool;
 void compare_text(const struct comparison *c, const struct tool *tool, bool all);
 int compare_json(const struct comparison *c);
-
-#endif

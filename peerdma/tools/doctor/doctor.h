@@ -7,11 +7,9 @@
  * a subject, the evidence (file and value), what follows from it for the user,
  * and the one thing to change.  A check that cannot decide reports "cannot tell".
  */
-#ifndef PEERDMA_DOCTOR_H
-#define PEERDMA_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "machine/gpus.h"
 #include "machine/machine.h"
@@ -160,5 +158,3 @@ struct tool;
 void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */
-
-#endif

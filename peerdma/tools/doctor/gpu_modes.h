@@ -3,8 +3,7 @@
  * gpu_modes.h - how GPUs are set up, as NVML says: lines of a GPU's PCI address (or "all"),
  * what, and a number, with tabs between them.  In a captured tree: the file /nvml-modes.tsv.
  */
-#ifndef PEERDMA_GPU_MODES_H
-#define PEERDMA_GPU_MODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ enum { GPU_BARE = 0, GPU_PASSED_THROUGH = 1, GPU_VGPU_GUEST = 2, GPU_VGPU_HOST =
 int gpu_modes_read(char **data, size_t *length);
 /* false: it is not known. */
 bool gpu_mode(const char *data, const char *gpu, const char *what, unsigned int *out);
-
-#endif

@@ -7,8 +7,7 @@
  *   probe_nic.c   an RDMA device does (rdma.c), in each way in which it takes the memory
  *   probe_nvme.c  what a drive's driver says to the memory
  */
-#ifndef PEERDMA_PROBE_H
-#define PEERDMA_PROBE_H
+#pragma once
 
 #include "doctor.h"
 
@@ -72,5 +71,3 @@ void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char
 void probe_fill(unsigned char *to, unsigned int salt);
 /* How many bytes of `got` are not those of `sent`, and the first. */
 unsigned int probe_differ(const struct probe *p, unsigned int *first);
-
-#endif

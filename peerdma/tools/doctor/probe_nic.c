@@ -6,7 +6,6 @@
  * Before that it does the same with host memory, so that a later failure is due to the path to the
  * GPU.  The adapter's status of a transfer is shown, but the verdict comes from the comparison.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * copies, and compares: what every pin rests on, with no peer in it.  And the memory as a dma-buf:
  * the GPU driver's half of that way; the other is the importer's.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,7 @@
  * rdma.h - an RDMA device that writes and reads memory by itself: a queue pair connected to
  * itself, by libibverbs, which is loaded and not linked.
  */
-#ifndef PEERDMA_RDMA_H
-#define PEERDMA_RDMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ void rdma_unregister(struct rdma *r, struct verbs_mr *mr);
  */
 bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, uint32_t length,
 		bool by_read);
-
-#endif

@@ -5,7 +5,6 @@
  * A finding that several devices share is printed once, with all their names.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "doctor.h"

@@ -3,7 +3,6 @@
  * software.c - the questions about drivers and kernel that several checks ask.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "doctor.h"

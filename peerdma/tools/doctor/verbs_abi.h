@@ -4,8 +4,7 @@
  * probe needs them; so it needs no header to be built, and no library to start.
  * tests/doctor/verbs_abi.c holds them against libibverbs's own, where that is there.
  */
-#ifndef PEERDMA_VERBS_ABI_H
-#define PEERDMA_VERBS_ABI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -111,5 +110,3 @@ struct verbs_done {
 };
 
 enum { VERBS_LOCAL_WRITE = 1, VERBS_REMOTE_WRITE = 2, VERBS_REMOTE_READ = 4 };
-
-#endif

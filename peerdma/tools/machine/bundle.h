@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bundle.h - a file of `peerdma doctor --bundle`, opened as a folder for tree_open(). */
-#ifndef PEERDMA_BUNDLE_H
-#define PEERDMA_BUNDLE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ struct bundle_place {
  */
 int bundle_open(struct bundle_place *b, const char *path, const char **what);
 void bundle_close(struct bundle_place *b);
-
-#endif

@@ -2,8 +2,6 @@
 /*
  * device_kind.c - what a PCI function is to us.
  */
-#include <string.h>
-
 #include "machine.h"
 
 #define NVIDIA	0x10de

@@ -3,8 +3,7 @@
  * gpus.h - the GPUs and their BAR1, as their driver's management library
  * (NVML, libnvidia-ml.so.1) tells it, or as a captured tree does.
  */
-#ifndef PEERDMA_GPUS_H
-#define PEERDMA_GPUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void gpus_free(struct gpus *gpus);
 /* identify: with the UUIDs */
 void gpus_write_tsv(const struct gpus *gpus, FILE *to, bool identify);
 int gpus_parse_tsv(const char *data, size_t length, struct gpus *out);
-
-#endif

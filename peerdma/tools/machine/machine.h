@@ -4,8 +4,7 @@
  *
  * Facts that are not known say so: zero is never used for "could not be read".
  */
-#ifndef PEERDMA_MACHINE_H
-#define PEERDMA_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -167,5 +166,3 @@ bool link_is_upward(const struct device *d);
 /* The device's link runs slower or narrower than both its ends could. */
 bool link_is_slow(const struct machine *m, const struct device *d, unsigned int *speed,
 		  unsigned int *width);
-
-#endif

@@ -11,12 +11,12 @@
  * A bundle has regular files only.  Its file /bundle.tsv has the rest: targets of links,
  * what could not be read and why, and the access rights of device nodes.
  */
-#ifndef PEERDMA_TREE_H
-#define PEERDMA_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #define TREE_INDEX	"/bundle.tsv"
@@ -83,5 +83,3 @@ struct tree_entry {
 };
 typedef int (*tree_visit)(const struct tree_entry *e, void *arg);
 int tree_each(struct tree *t, tree_visit visit, void *arg);	/* by kind, then path */
-
-#endif

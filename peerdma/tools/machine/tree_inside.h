@@ -2,8 +2,7 @@
 /*
  * tree_inside.h - what the files of the tree share (tree*.c).
  */
-#ifndef PEERDMA_TREE_INSIDE_H
-#define PEERDMA_TREE_INSIDE_H
+#pragma once
 
 #include "tree.h"
 
@@ -23,5 +22,3 @@ int tree_hand_out(const struct tree_entry *e, const char **data, size_t *length)
 /* tree_open.c: no link leads out of the folder.  A descriptor; tree_open_below(): or -1 and errno; tree_open_file(): -errno. */
 int tree_open_below(const struct tree *t, const char *path, int flags);
 int tree_open_file(const struct tree *t, const char *path);
-
-#endif

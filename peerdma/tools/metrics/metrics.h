@@ -6,8 +6,7 @@
  *   collect.c   fills them, from the same sources as pins, bar1, cache, top and doctor
  *   text.c      OpenMetrics' text, or Prometheus' older one
  */
-#ifndef PEERDMA_METRICS_H
-#define PEERDMA_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ enum metrics_format { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
 /* Sorts what is in m, and joins samples of the same labels. */
 void metrics_print(struct metrics *m, enum metrics_format format, FILE *to);
 void metrics_free(struct metrics *m);
-
-#endif

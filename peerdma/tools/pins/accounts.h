@@ -5,8 +5,7 @@
  *
  * Like the table of pins: names of the fields in the first line, found by name.
  */
-#ifndef PEERDMA_ACCOUNTS_H
-#define PEERDMA_ACCOUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ int accounts_parse(const char *data, size_t length, struct accounts *accounts);
 /* Root's table and parameters, or file_read()'s errors: -ENOENT of a module that has no accounts. */
 int accounts_read(const char *root, struct accounts *accounts);
 void accounts_free(struct accounts *accounts);
-
-#endif

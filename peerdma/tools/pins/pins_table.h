@@ -5,8 +5,7 @@
  * One line per pin, fields separated by tabs, names of the fields in the first
  * line.  Fields are found by name: later modules may add some, in any place.
  */
-#ifndef PEERDMA_PINS_TABLE_H
-#define PEERDMA_PINS_TABLE_H
+#pragma once
 
 #include <stdint.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void pins_free(struct pins_table *table);
 
 /* Why pins_read() failed, and what to do.  One line. */
 const char *pins_why(int error);
-
-#endif

@@ -3,7 +3,6 @@
  * render.c - a look as text.  A figure that is not known is "-": none is made up.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/table.h"
 #include "top.h"

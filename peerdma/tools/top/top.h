@@ -9,8 +9,7 @@
  *   render.c   text                   top_json.c  JSON
  *   screen.c   the terminal
  */
-#ifndef PEERDMA_TOP_H
-#define PEERDMA_TOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -176,5 +175,3 @@ struct top_wish {
 };
 /* The exit code. */
 int top_screen(const struct tool *tool, const struct top_wish *wish);
-
-#endif

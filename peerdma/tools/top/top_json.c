@@ -2,8 +2,6 @@
 /*
  * top_json.c - a look as one line of JSON.
  */
-#include <string.h>
-
 #include "base/json.h"
 #include "top.h"
 

@@ -2,8 +2,7 @@
 /*
  * topo.h - the ways `peerdma topo` shows a machine in, to stdout.
  */
-#ifndef PEERDMA_TOPO_H
-#define PEERDMA_TOPO_H
+#pragma once
 
 #include "machine/machine.h"
 #include "base/tool.h"
@@ -19,5 +18,3 @@ void topo_svg(const struct machine *m);
 /* "16 MiB, 256 GiB": the memory BARs; "-" none, "?" not known. */
 const char *bars_text(const struct device *d, char buf[160]);
 const char *iommu_text(enum iommu_mode mode);
-
-#endif

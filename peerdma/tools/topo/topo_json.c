@@ -3,7 +3,6 @@
  * topo_json.c - the machine as one JSON object.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "topo.h"

@@ -3,7 +3,6 @@
  * topo_matrix.c - the distance between devices, as nvidia-smi topo -m shows it.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "topo.h"
 

@@ -11,8 +11,7 @@
  * The body has a hidden name (hooked_*), which the library itself calls. So an interposer sees one
  * call for each call of the program.
  */
-#ifndef SGU_HOOK_H
-#define SGU_HOOK_H
+#pragma once
 
 #include "cuda.h"
 
@@ -53,5 +52,3 @@
 	__attribute__((visibility("hidden"))) CUresult hooked_##name(__VA_ARGS__);	\
 	SGU_STUB(name, name);						\
 	__attribute__((used)) CUresult hooked_##name(__VA_ARGS__)
-
-#endif

@@ -4,8 +4,7 @@
  * SOFTGPU_INPROCESS=1. Used by the stand-in for NVML, and by demonstrations that pin its memory.
  * Exported by libcuda.so.1; not part of CUDA.
  */
-#ifndef SGU_INPROCESS_H
-#define SGU_INPROCESS_H
+#pragma once
 
 struct sg;
 struct sgu_transport;
@@ -24,5 +23,3 @@ struct sg *softgpu_inprocess_core(void);
 
 /* The process, in the core's terms, that owns libcuda's memory (sg_pin_who.proc_key). */
 const void *softgpu_inprocess_key(void);
-
-#endif

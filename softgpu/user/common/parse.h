@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* parse.h - strict parsers for text from programs and the environment. */
-#ifndef SGU_PARSE_H
-#define SGU_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ struct sgu_pci {
 
 /* Accepts "domain:bus:device.function" in hexadecimal. Domain and function are optional. */
 bool sgu_pci(const char *text, struct sgu_pci *out);
-
-#endif

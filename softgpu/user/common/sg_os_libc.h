@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sg_os_libc.h - the part of core/sg_os.h that every user-space implementation takes from libc. */
-#ifndef SG_OS_LIBC_H
-#define SG_OS_LIBC_H
+#pragma once
 
 #include <errno.h>
 #include <linux/types.h>
@@ -29,5 +28,3 @@ typedef __s64 s64;
 #define SG_WARN_ON(cond) \
 	((cond) ? (fprintf(stderr, "softgpu: %s:%d: broken invariant: %s\n", __FILE__, __LINE__, \
 			   #cond), abort(), true) : false)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sg_os_user.h - implements core/sg_os.h, the environment of softgpu's core, in user space. */
-#ifndef SG_OS_USER_H
-#define SG_OS_USER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -94,5 +93,3 @@ void sg_fail_alloc(u64 nth);
  * then return at their next broadcast.
  */
 void sg_kill(u64 thread);
-
-#endif

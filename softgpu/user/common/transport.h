@@ -5,8 +5,7 @@
  * There are two transports for the same structs (softgpu_uapi.h): /dev/softgpuN, and softgpu's core
  * inside this process. All code above the transport is the same for both.
  */
-#ifndef SGU_TRANSPORT_H
-#define SGU_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ int sgu_shared(void);
 
 /* Prints one line on stderr if SOFTGPU_LOG is set: what failed, why, and the remedy. */
 void sgu_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

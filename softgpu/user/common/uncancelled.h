@@ -3,8 +3,7 @@
  * uncancelled.h - no call of these libraries is a cancellation point (pthreads(7)). A thread that
  * was cancelled inside a call would leave locks held and data half changed.
  */
-#ifndef SGU_UNCANCELLED_H
-#define SGU_UNCANCELLED_H
+#pragma once
 
 #include <pthread.h>
 
@@ -28,5 +27,3 @@ static inline void sgu_uncancelled_end(const int *before)
 #define SGU_UNCANCELLED	\
 	const int cancelled_before __attribute__((unused, cleanup(sgu_uncancelled_end))) = \
 		sgu_uncancelled_begin()
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* window.h - the window of device addresses. All libraries in a process share one. */
-#ifndef SGU_WINDOW_H
-#define SGU_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ int sgu_window_open(int gpus);
 bool sgu_in_window(uint64_t va);
 /* Whether this process shares its contexts with other processes (MPS). */
 bool sgu_window_has_server(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* advice.h - a program's advice about its managed memory, page by page. */
-#ifndef SGU_ADVICE_H
-#define SGU_ADVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct sgu_advice {
 CUresult sgu_managed_pages(uint64_t va, size_t length,
 			   CUresult (*fn)(struct sgu_advice *pages, size_t count, void *arg),
 			   void *arg);
-
-#endif

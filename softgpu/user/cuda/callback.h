@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* callback.h - functions that streams call on the CPU. */
-#ifndef SGU_CALLBACK_H
-#define SGU_CALLBACK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void sgu_callbacks_finish(int gpu, uint32_t kctx);
  * the context in the driver.
  */
 void sgu_callbacks_ended(int gpu, uint32_t kctx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* chaos.h - sets the core's knobs from a text. */
-#ifndef SGU_CHAOS_H
-#define SGU_CHAOS_H
+#pragma once
 
 #include "sg.h"
 
@@ -10,5 +9,3 @@
  * unchanged. -EINVAL with a line on stderr: the text is invalid, and *chaos must not be used.
  */
 int sgu_chaos_parse(const char *text, struct sg_chaos *chaos);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* copy.h - the interface to the copy engines, for copy.c, copy2d.c and fill.c. */
-#ifndef SGU_COPY_H
-#define SGU_COPY_H
+#pragma once
 
 #include "internal.h"
 
@@ -29,5 +28,3 @@ CUresult sgu_copy(const struct sgu_end *dst, const struct sgu_end *src, uint64_t
  */
 CUresult sgu_check_end(const struct sgu_end *end, uint64_t width, uint64_t height,
 		       unsigned int access, struct softgpu_query *q);
-
-#endif

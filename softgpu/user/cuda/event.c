@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* event.c - events. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "internal.h"

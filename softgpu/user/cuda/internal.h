@@ -6,8 +6,7 @@
  * driver is made under the table's lock. The library lock is held across the call that creates a
  * primary context.
  */
-#ifndef SGU_INTERNAL_H
-#define SGU_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -186,5 +185,3 @@ struct sgu_queue {
 /* After success the caller must call sgu_queue_put(). */
 CUresult sgu_queue_get(CUstream stream, struct sgu_queue *queue);
 void sgu_queue_put(struct sgu_queue *queue);
-
-#endif

@@ -5,8 +5,7 @@
  * A handle (CUcontext, CUstream, ...) is a slot number and a generation, never an address. So an
  * old or invalid handle leads to an error and not to a crash.
  */
-#ifndef SGU_OBJECT_H
-#define SGU_OBJECT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ struct sgu_obj *sgu_obj_take(uint64_t handle, enum sgu_type type, int *stale);
 
 void sgu_obj_ref(struct sgu_obj *obj);
 void sgu_obj_put(struct sgu_obj *obj);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* phys_share.c - shares memory of cuMemCreate() with other processes, by file descriptors. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "share.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.h - memory pools, for other files. */
-#ifndef SGU_POOL_H
-#define SGU_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ bool sgu_pool_facts(uint64_t va, struct sgu_pool_facts *facts);
  * memory of a pool.
  */
 bool sgu_pool_free(uint64_t va, CUresult *result);
-
-#endif

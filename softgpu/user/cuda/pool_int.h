@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_int.h - shared by pool.c (memory of pools), pool_set.c (pools) and pool_ipc.c (sharing). */
-#ifndef SGU_POOL_INT_H
-#define SGU_POOL_INT_H
+#pragma once
 
 #include "internal.h"
 #include "pool.h"
@@ -60,5 +59,3 @@ struct piece *sgu_piece_at(uint64_t va);
  * pools, which belongs to no context.
  */
 CUresult sgu_queue_alive(const struct sgu_queue *queue);
-
-#endif

@@ -5,8 +5,7 @@
  * A descriptor is a sealed memfd with a few words. Only the driver gives the words a meaning; the
  * file owns no memory.
  */
-#ifndef SGU_SHARE_H
-#define SGU_SHARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline CUresult sgu_handle_types_ok(unsigned int types)
 CUresult sgu_share_make(const struct sgu_share *share, int *fd);
 /* CUDA_ERROR_INVALID_VALUE: not a descriptor of that type. */
 CUresult sgu_share_read(int fd, enum sgu_share_type type, struct sgu_share *share);
-
-#endif

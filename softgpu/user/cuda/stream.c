@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* stream.c - streams. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "internal.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vmm.h - facts about mappings that only vmm.c knows. */
-#ifndef SGU_VMM_H
-#define SGU_VMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ struct sgu_vmm_facts {
 
 /* False, with *facts unchanged: there is no mapping at va. */
 bool sgu_vmm_facts(uint64_t va, struct sgu_vmm_facts *facts);
-
-#endif

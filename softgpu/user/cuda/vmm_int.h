@@ -6,8 +6,7 @@
  * counts its retains. While its memory is mapped, a handle without retains still exists. It cannot
  * be used, but cuMemRetainAllocationHandle() finds it again.
  */
-#ifndef SGU_VMM_INT_H
-#define SGU_VMM_INT_H
+#pragma once
 
 #include "internal.h"
 #include "vmm.h"
@@ -41,5 +40,3 @@ CUresult sgu_phys_publish(int gpu, uint32_t handle, size_t length, const CUmemAl
 
 /* Ends memory whose counts are both 0. Called without sgu_vmm_lock. */
 void sgu_phys_end(struct phys *phys);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vram.h - the memory of GPUs inside this process, which can be mapped several times. */
-#ifndef SGU_VRAM_H
-#define SGU_VRAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ int sgu_vram_map(unsigned int gpu, uint64_t vram, uint64_t length, int prot, voi
 
 /* Removes the view at `at`: an access then raises SIGBUS. */
 void sgu_vram_hide(void *at, uint64_t length);
-
-#endif

@@ -6,8 +6,7 @@
  * random part. It is found through /proc. Its size is fixed. It is freed when the last process
  * closes it, so nothing is left behind if a process is killed.
  */
-#ifndef SGU_HSA_FILE_H
-#define SGU_HSA_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int hsa_file_key(uint64_t key[2]);
  * accepted.
  */
 void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t key[2], uint32_t pid);
-
-#endif

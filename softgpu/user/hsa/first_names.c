@@ -6,8 +6,6 @@
  * file is a memfd that contains the runtime's own handle. Closing the handle closes the file.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "hsa/hsa_amd_ipc.h"

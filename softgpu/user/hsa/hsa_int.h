@@ -6,8 +6,7 @@
  * while the driver frees memory. All allocations in the table are mapped. copy.c and memory.c have
  * a lock each, taken after hsa_lock.
  */
-#ifndef SGU_HSA_INT_H
-#define SGU_HSA_INT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -156,5 +155,3 @@ hsa_status_t hsa_signal_adopt(int fd, const uint64_t key[2], hsa_signal_t *signa
 
 /* Caller holds hsa_lock. Drops waiting copies, and waits until running copies have ended. */
 void hsa_copy_end(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* nvml_int.h - declarations shared by the files of softgpu's libnvidia-ml. */
-#ifndef SGU_NVML_INT_H
-#define SGU_NVML_INT_H
+#pragma once
 
 #include "nvml.h"
 #include "transport.h"
@@ -25,5 +24,3 @@ int nvml_gpu(nvmlDevice_t device);
 
 /* Copies the text with its NUL. NVML_ERROR_INSUFFICIENT_SIZE: it does not fit. */
 nvmlReturn_t nvml_text(char *to, unsigned int length, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* runtime.h - declarations shared by the files of softgpu's libcudart. */
-#ifndef SGU_RUNTIME_H
-#define SGU_RUNTIME_H
+#pragma once
 
 #include "cuda.h"
 #include "cuda_runtime_api.h"
@@ -23,5 +22,3 @@ CUresult rt_init(void);
  * current, unless the program has made another context current.
  */
 CUresult rt_enter(void);
-
-#endif

@@ -4,8 +4,7 @@
  * client module, and rows of the table.  Each group of rules runs in a process of its
  * own, so that one that crashes or hangs fails alone.
  */
-#ifndef AMD_CONFORM_H
-#define AMD_CONFORM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct group {
 	void (*run)(void);
 };
 extern const struct group groups[];
-
-#endif

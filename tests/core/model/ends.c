@@ -3,8 +3,6 @@
  * ends.c - what goes with what.  Called when the core has already done it, so
  * that every pin that must have ended is seen to have, exactly once.
  */
-#include <string.h>
-
 #include "model.h"
 
 void pin_ended(u32 i, int callbacks)

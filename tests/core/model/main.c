@@ -9,13 +9,7 @@
  *   model --planted		with a mistake planted: it must be found, and shrunk to a few lines
  */
 #include <getopt.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "model.h"
 

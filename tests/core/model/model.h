@@ -12,11 +12,7 @@
  * numbers each.  What the numbers mean depends on what is there when it runs, so
  * any part of a program is a program: that is what lets failures be shrunk.
  */
-#ifndef CORE_MODEL_H
-#define CORE_MODEL_H
-
-#include <stdio.h>
-#include <string.h>
+#pragma once
 
 #include "util.h"
 
@@ -323,5 +319,3 @@ void check_all(void);
 	x(read, 16) x(fault, 1) x(ctx_sync, 6)
 #define OP_DECLARE(name, weight) void op_##name(const u32 *arg);
 OPS(OP_DECLARE)
-
-#endif

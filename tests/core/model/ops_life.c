@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* ops_life.c - files, windows, contexts and GPUs come and go. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "model.h"
 #include "clients/clients.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* ops_mem.c - device allocations, the program's own memory, and what QUERY says of them. */
-#include <string.h>
-
 #include "model.h"
 
 int new_mem(u32 gpu, u64 pages)

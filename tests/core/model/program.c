@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* program.c - programs: made at random, written down, read, run. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "model.h"
 
 #define OP_ENTRY(name, weight) { #name, weight, op_##name },

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* shrink.c - from a long program that fails to a short one. */
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "model.h"
 

@@ -5,8 +5,7 @@
  *
  * Transfers count from 1 since fake_rdma() was last zeroed.
  */
-#ifndef FAKE_RDMA_H
-#define FAKE_RDMA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ struct fake_rdma {
 };
 
 struct fake_rdma *fake_rdma(void);
-
-#endif

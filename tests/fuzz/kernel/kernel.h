@@ -5,18 +5,11 @@
  * is one stretch of bytes; all that is outside of it faults, and so does everything
  * after as many accesses as the target says: pages that go away in between.
  */
-#ifndef FUZZ_KERNEL_H
-#define FUZZ_KERNEL_H
+#pragma once
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/types.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fuzz.h"
 
@@ -103,23 +96,6 @@ static inline int copy_struct_from_user(void *to, size_t known, const void *from
 }
 
 #define get_user(x, p)	(copy_from_user(&(x), p, sizeof(*(p))) ? -EFAULT : 0)
-#define user_read_access_begin(p, n)	user_ok(p, n)
-#define user_write_access_begin(p, n)	user_ok(p, n)
-#define user_read_access_end()	((void)0)
-#define user_write_access_end()	((void)0)
-#define unsafe_get_user(x, p, label)						\
-	do {									\
-		__typeof__(*(p)) got;						\
-		if (copy_from_user(&got, p, sizeof(got)))			\
-			goto label;						\
-		x = got;							\
-	} while (0)
-#define unsafe_put_user(x, p, label)						\
-	do {									\
-		__typeof__(*(p)) put = (x);					\
-		if (copy_to_user(p, &put, sizeof(put)))				\
-			goto label;						\
-	} while (0)
 #define u64_to_user_ptr(v)	((void *)((uintptr_t)user_memory + (v)))
 
 /* ---- errors in pointers ---- */
@@ -297,5 +273,3 @@ void fd_install(int fd, struct file *file);
 void fput(struct file *file);
 
 #define device_iommu_mapped(dev)	((void)(dev), false)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_cuda.h - between fake_cuda.c and test_making.c. */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ struct fake_call {
 
 const struct fake_call *fake_last(void);
 void fake_watch(const uint64_t *making);
-
-#endif

@@ -3,8 +3,7 @@
  * fake_cuda.h - a stand-in for libcuda.so.1 with the calls that peerdma_ipc.h makes.  Its memory
  * is files in memory, so that other processes can open it; a thread runs what is on streams.
  */
-#ifndef IPC_FAKE_CUDA_H
-#define IPC_FAKE_CUDA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ int cuStreamCreate(void **stream, unsigned int flags);
 int cuStreamSynchronize(void *stream);
 int cuThreadExchangeStreamCaptureMode(int *mode);
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t length, void *stream);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* fake_hsa.c - see fake_hsa.h. */
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>

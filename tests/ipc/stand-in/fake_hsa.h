@@ -3,8 +3,7 @@
  * fake_hsa.h - a stand-in for libhsa-runtime64.so.1 with the calls that peerdma_ipc.h makes for signals.  Signals are words in
  * pages that a process shares with those that it forks; a test decides what calls return.
  */
-#ifndef IPC_FAKE_HSA_H
-#define IPC_FAKE_HSA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ extern struct fake_hsa fake_hsa;
 
 /* Before the first fork. */
 void fake_hsa_share(void);
-
-#endif

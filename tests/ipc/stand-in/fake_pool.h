@@ -5,8 +5,7 @@
  * The second import of a pool has the first one's handle; each has a descriptor until the pool is destroyed as often, which
  * fails while it has memory. The second import of an address is that address, and one free unmaps it. Contexts end nothing.
  */
-#ifndef IPC_FAKE_POOL_H
-#define IPC_FAKE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool fake_pool_free(unsigned long long ptr, int *error);
 
 int cuMemAllocFromPoolAsync(unsigned long long *ptr, size_t size, void *pool, void *stream);
 int cuMemPoolDestroy(void *pool);
-
-#endif

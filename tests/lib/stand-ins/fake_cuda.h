@@ -3,8 +3,7 @@
  * fake_cuda.h - a stand-in for libcuda.so.1 with those functions that
  * libpeerdma calls.  It manages no memory: the test says what is where.
  */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -53,5 +52,3 @@ struct fake_cuda {
 void fake_cuda_put(unsigned int slot, const struct fake_memory *memory);
 
 struct fake_cuda *fake_cuda(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_hsa.h - a stand-in for libhsa-runtime64.so.1 with the two calls that say what memory a pointer is in. */
-#ifndef FAKE_HSA_H
-#define FAKE_HSA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct fake_hsa {
 };
 
 struct fake_hsa *fake_hsa(void);
-
-#endif

@@ -4,8 +4,7 @@
  * libpeerdma-verbs call.  There is no device behind it: it writes down what it was asked
  * for, and refuses what the test says.
  */
-#ifndef FAKE_VERBS_H
-#define FAKE_VERBS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ static inline int fake_verbs_live(const struct fake_verbs *verbs)
 		n += verbs->mrs[i].live;
 	return n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pointer_attributes.h - those of cuPointerGetAttribute() that libpeerdma asks for; numbers and types are CUDA's. */
-#ifndef POINTER_ATTRIBUTES_H
-#define POINTER_ATTRIBUTES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,5 +42,3 @@ static inline int pointer_attribute(const struct pointer_attributes *p, int attr
 		return 1;
 	}
 }
-
-#endif

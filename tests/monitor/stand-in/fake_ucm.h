@@ -3,8 +3,7 @@
  * fake_ucm.h - a stand-in for UCX's libucm.so.0. It sets handlers, or refuses to. The test chooses which of munmap(), mremap()
  * and madvise() it reports.
  */
-#ifndef FAKE_UCM_H
-#define FAKE_UCM_H
+#pragma once
 
 enum { FAKE_MUNMAP = 1, FAKE_MREMAP = 2, FAKE_MADVISE = 4 };
 
@@ -17,5 +16,3 @@ struct fake_ucm {
 };
 
 extern struct fake_ucm fake_ucm;
-
-#endif

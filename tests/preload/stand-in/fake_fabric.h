@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_fabric.h - a stand-in for libfabric.so.1, as far as libpeerdma-fabric uses it. */
-#ifndef FAKE_FABRIC_H
-#define FAKE_FABRIC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct fake_fabric {
 	void *arguments[3];
 	uint64_t flags;
 };
-
-#endif
