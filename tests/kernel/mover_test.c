@@ -328,6 +328,35 @@ static void while_transferring(void)
 	buffer_end();
 }
 
+/*
+ * The memory moves shortly before the card writes to where it was.  The card has read there,
+ * so the IOMMU knows the address, and Linux lets it keep that for up to 10 ms after memory
+ * was unmapped.  An importer whose card goes on flushes the IOMMU before it lets go.  When
+ * the card writes depends on the machine; at no time may it reach the old place.
+ */
+static void while_writing(void)
+{
+	struct dma_card card;
+
+	if (!s->movable || s->keeps || !have_card || !card_behind_iommu())
+		return;
+	CHECK(cards_open(&card, 1) == 1);
+	buffer_make();
+	for (int before = 0; before < 8; before++) {
+		CHECK(!attach());
+		CHECK(!map());
+		card_dma(address, CARD_MEMORY, 16);
+		card_begin(&card, CARD_MEMORY, address + 2048, 16);
+		usleep((CARD_TAKES_MS - before) * 1000);
+		CHECK(!control("move"));
+		card_wait(&card);
+		CHECK(status("stale") == 0);
+		unmap_it();
+		detach();
+	}
+	buffer_end();
+}
+
 static void for_each(const char *name, void (*test)(void))
 {
 	char text[128];
@@ -620,6 +649,7 @@ int main(void)
 	for_each("refusals", refusals);
 	for_each("an exporter as VFIO", vfio);
 	for_each("moves while the card works", while_transferring);
+	for_each("moves shortly before the card writes", while_writing);
 	for_each("a revocation while the card works", revoked_while_transferring);
 	s = &subjects[A_LAZY];
 	subject_open();

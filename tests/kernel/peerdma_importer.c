@@ -4,6 +4,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/io.h>
+#include <linux/iommu.h>
 #include <linux/iosys-map.h>
 #include <linux/mm.h>
 #include <linux/miscdevice.h>
@@ -34,6 +35,22 @@ struct importer {
 static struct pci_dev *card;
 static u64 card_mask;	/* of its addresses, when this module was loaded */
 
+/*
+ * A program drives the card, and may go on: only the IOMMU stops it.  Linux flushes that some
+ * milliseconds after memory was unmapped, and the exporter may use the memory for something
+ * else as soon as the reservation lock is free.
+ */
+static void unmap_held(struct importer *im)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&card->dev);
+
+	dma_resv_assert_held(im->dmabuf->resv);
+	dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
+	im->sgt = NULL;
+	if (domain && domain->type & __IOMMU_DOMAIN_PAGING)
+		iommu_flush_iotlb_all(domain);
+}
+
 static void notify(struct dma_buf_attachment *attach)
 {
 	struct importer *im = attach->importer_priv;
@@ -45,10 +62,8 @@ static void notify(struct dma_buf_attachment *attach)
 	/* A second thread may make it shorter. */
 	for (ms = 0; ms < READ_ONCE(im->slow_ms); ms++)
 		usleep_range(900, 1000);
-	if (im->sgt && im->kind != IMPORTER_LAZY && im->kind != IMPORTER_PINNING) {
-		dma_buf_unmap_attachment(attach, im->sgt, im->dir);
-		im->sgt = NULL;
-	}
+	if (im->sgt && im->kind != IMPORTER_LAZY && im->kind != IMPORTER_PINNING)
+		unmap_held(im);
 	WRITE_ONCE(im->done, im->done + 1);
 }
 
@@ -85,7 +100,7 @@ static void unmap(struct importer *im)
 	if (im->sgt && im->kind == IMPORTER_STATIC)
 		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
 	else if (im->sgt)
-		dma_buf_unmap_attachment(im->attach, im->sgt, im->dir);
+		unmap_held(im);
 	im->sgt = NULL;
 	unlock_resv(im);
 }

@@ -76,8 +76,12 @@ static void answer(const struct server *s, const struct fuse_in_header *in)
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT:
 		break;
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+		reply(s, in->unique, 0, NULL, 0);
+		break;
 	default:
-		reply(s, in->unique, ENOSYS, NULL, 0);
+		reply(s, in->unique, EOPNOTSUPP, NULL, 0);
 	}
 }
 

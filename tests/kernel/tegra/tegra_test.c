@@ -174,6 +174,8 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	struct tegra_map m;
 	int err;
 
+	/* A callback that has returned has queued this work: the call comes after it. */
+	flush_work(&c->work);
 	switch (cmd) {
 	case TEGRA_GET:
 		if (copy_from_user(&g, u, sizeof(g)))
@@ -196,7 +198,6 @@ static long client_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case TEGRA_FREE_TABLE:
 		return free_table(c);
 	case TEGRA_STATE:
-		flush_work(&c->work);
 		state.callbacks = atomic_read(&c->callbacks);
 		state.put_inside = c->put_inside;
 		return copy_to_user(u, &state, sizeof(state)) ? -EFAULT : 0;

@@ -6,7 +6,10 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* The callback queues a work item, which unmaps and frees the table.  What it leaves out or does otherwise: */
+/*
+ * The callback queues a work item, which unmaps and frees the table.  Each call below waits for
+ * that of a callback that has returned.  What the callback leaves out or does otherwise:
+ */
 #define TEGRA_KEEP_TABLE	1	/* frees it at FREE_TABLE or the last close; mmap() shows its pages until then */
 #define TEGRA_KEEP_MAPPING	2	/* leaves its mapping to the driver */
 #define TEGRA_PUT_INSIDE	4	/* calls put_pages there */
