@@ -44,7 +44,8 @@ struct thread_cache {
 	bool fence;			/* written by the thread with the lock: its hits make a fence */
 	bool monitored;
 	struct index_place place;	/* where in the index the thread looked last */
-	uint32_t crowded;		/* regions found in the index since the slots grew */
+	uint32_t crowded;		/* gets since hits_then that found no slot of a region that had one */
+	uint64_t hits_then;
 	struct peerdma_cache *cache;
 	uint64_t process;
 	struct thread_cache *prev;	/* lock */
@@ -62,8 +63,8 @@ struct thread_cache {
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
 #define THREAD_LAST 4	/* more would take too much of the static TLS that is reserved for libraries loaded by dlopen() */
-#define SLOTS_SHIFT 43
-#define SECONDS_SHIFT 30
+#define SLOTS_SHIFT 42
+#define SECONDS_SHIFT 29
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
 
 /*
@@ -89,7 +90,7 @@ extern _Thread_local struct thread_state this_thread __attribute__((tls_model("i
  * With this factor, blocks whose distance is a power of two, or a small multiple of one, rarely share a slot, for any
  * number of slots.  Of some hundred factors that were tried it was the best.
  */
-#define SLOTS_FACTOR 0x7ef83847f39e9aabULL
+#define SLOTS_FACTOR 0x2f5d80e64a5c020bULL
 
 static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
