@@ -11,6 +11,7 @@
  *		cache_offsets.c
  *	gain	how many times one thread's throughput two threads have, beside that of a
  *		control that shares nothing: cache_gain.c
+ *	curve	hits of many threads: cache_curve.c
  *	miss	the first get of a region and its put, in order of addresses and in none;
  *		a fresh cache in a fresh process each time, its memory not touched before
  *	again	and once more with the same cache after everything was invalidated
@@ -18,7 +19,7 @@
  *		region's share of one of all
  *	memory	resident bytes per idle region, one thread's tables included
  *
- * usage: bench-cache [--json] [--quick] [--only WHAT] [--cache NAME] [--regions N] [--rounds N] [--cpus A,B]
+ * usage: bench-cache [--json] [--quick] [--only WHAT] [--cache NAME] [--regions N] [--rounds N] [--cpus A,B] [--threads N,...]
  *
  * WHAT is the beginning of a row's name.  --cpus: threads stay on these processors,
  * which should be two cores, not one core's two threads; gain looks for two itself.
@@ -290,8 +291,24 @@ static void bench_memory(size_t n)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench-cache [--json] [--quick] [--only WHAT] [--cache NAME] [--regions N] [--rounds N] [--cpus A,B]\n");
+	fprintf(stderr, "usage: bench-cache [--json] [--quick] [--only WHAT] [--cache NAME] [--regions N] [--rounds N] [--cpus A,B] [--threads N,...]\n");
 	return 2;
+}
+
+/* False: not 1 to 8 numbers from 1 to 64, commas between. */
+static bool threads_from(const char *text)
+{
+	choice.thread_counts = 0;
+	do {
+		char *end;
+		long n = strtol(text, &end, 10);
+
+		if (choice.thread_counts == 8 || n < 1 || n > 64 || (*end && *end != ','))
+			return false;
+		choice.threads[choice.thread_counts++] = (int)n;
+		text = end + (*end == ',');
+	} while (*text);
+	return true;
 }
 
 static void bench_regions(size_t n)
@@ -313,6 +330,7 @@ static void bench_regions(size_t n)
 	}
 	if (n < 1024)
 		return;
+	bench_curve(n);
 	bench_misses(n, false, "miss in order");
 	bench_misses(n, true, "miss at random");
 	bench_misses_again(n, false, "again in order");
@@ -352,6 +370,8 @@ int main(int argc, char **argv)
 			regions = strtoul(value, NULL, 0);
 		else if (!strcmp(argv[i], "--rounds"))
 			rounds = gain_rounds = atoi(value);
+		else if (!strcmp(argv[i], "--threads") && threads_from(value))
+			;
 		else if (strcmp(argv[i], "--cpus") || sscanf(value, "%d,%d", &choice.cpus[0], &choice.cpus[1]) != THREADS_MAX)
 			return usage();
 		i++;

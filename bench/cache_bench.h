@@ -17,6 +17,7 @@ typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 struct choice {
 	const char *only, *cache;	/* "": all */
 	int cpus[THREADS_MAX];		/* -1: anywhere */
+	int threads[8], thread_counts;	/* of the curve */
 	bool json;
 };
 
@@ -49,6 +50,9 @@ void compare(const char *const *whats, size_t n, int row_count, double (*how)(in
 
 /* cache_offsets.c: hits anywhere in regions, beside those of the same addresses again. */
 void bench_offsets(void);
+
+/* cache_curve.c: hits of n regions by so many threads as choice.threads says. */
+void bench_curve(size_t n);
 
 /*
  * cache_gain.c: two threads' throughput in one thread's, of hits and of a control.

@@ -13,7 +13,7 @@
 
 int rounds = 9;
 size_t hits = 1 << 21;
-struct choice choice = { .only = "", .cache = "", .cpus = { -1, -1 } };
+struct choice choice = { .only = "", .cache = "", .cpus = { -1, -1 }, .threads = { 1, 2 }, .thread_counts = 2 };
 static bool first_row = true;
 
 bool wanted(const char *what)

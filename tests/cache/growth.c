@@ -41,6 +41,35 @@ static uint64_t resident(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+#define MANY	16384ULL
+#define LENGTH	(16 * PAGE)
+
+/* Many gets anywhere in regions that stay: a thread's table grows with the regions, not with the gets. */
+static void table(uint64_t seed)
+{
+	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
+	struct peerdma_cache *cache;
+	struct peerdma_cached *hold;
+	uint64_t before, after;
+
+	MUST(!peerdma_cache_create(&ops, NULL, NULL, &cache));
+	for (uint64_t i = 0; i < MANY; i++) {
+		MUST(!peerdma_cache_get(cache, (void *)(uintptr_t)(BASE + i * LENGTH), LENGTH, &hold));
+		peerdma_cache_put(cache, hold);
+	}
+	before = resident();
+	for (uint64_t i = 0; i < 256 * MANY; i++) {
+		MUST(!peerdma_cache_get(cache, (void *)(uintptr_t)(BASE + below(&seed, MANY * LENGTH / 64) * 64), 64, &hold));
+		peerdma_cache_put(cache, hold);
+	}
+	after = resident();
+	printf("%llu regions: %llu bytes of a thread's table for each\n", (unsigned long long)MANY,
+	       (unsigned long long)((after - before) / MANY));
+	MUST(after - before <= 64 * MANY);
+	peerdma_cache_close(cache);
+	registered = 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct peerdma_cache_ops ops = { .size = sizeof(ops), .add = add, .remove = drop };
@@ -50,6 +79,7 @@ int main(int argc, char **argv)
 	uint64_t early = 0, late;
 	struct peerdma_cache *cache;
 
+	table(seed);
 	MUST(!peerdma_cache_create(&ops, NULL, &options, &cache));
 	for (uint64_t n = 0; n < rounds; n++) {
 		void *p = (void *)(uintptr_t)(BASE + below(&seed, PAGES) * PAGE);

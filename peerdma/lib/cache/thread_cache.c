@@ -9,10 +9,13 @@
 #include "thread_cache.h"
 
 #define SLOTS_FIRST	256
+#define SLOTS_NEAR	(1U << 16)	/* so many fit into a processor's second-level cache, beside all else */
 #define GROWTH		2
 #define CROWDED		3	/* eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
+#define CROWDED_HITS	64	/* so many hits for each get that found no slot: slots are not worth more memory */
 #define PAGE		(1ULL << RANGE_SHIFT)
-#define BLOCKS_SHIFT	3	/* log2 of the least number of blocks in an area's smallest region */
+#define BLOCKS_SHIFT	3	/* log2 of the blocks in a region, at least, unless blocks are pages or the region's own */
+#define BLOCKS_EACH	(2U << BLOCKS_SHIFT)	/* at most, but for those of BLOCK_MAX */
 #define REFS_EAGER	32768U	/* 512 KiB of address space; pages that are not used take no memory */
 #define REFS_PATIENCE	1024U	/* slow puts before the refs grow */
 #define REFS_PAGE	256U	/* refs in 4096 bytes */
@@ -45,11 +48,19 @@ static void blocks_forget(struct thread_cache *tc)
 		tc->turn = AREA_TURN;
 }
 
-static uint32_t block_of(uint64_t pages)
+/*
+ * log2 of the pages in a block of a region: the greatest of which the region is made, such that no block is shared with
+ * another region. But a region takes few blocks, wherever it begins, and the fewer the more slots there are.
+ */
+static uint32_t block_of(const struct thread_cache *tc, uint64_t first, uint64_t end)
 {
-	uint32_t bits = 63 - (uint32_t)__builtin_clzll(pages);
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(end - first), whole = (uint32_t)__builtin_ctzll(first | end);
+	uint32_t few = slots_count(tc) <= SLOTS_NEAR ? BLOCKS_SHIFT : 1;
+	uint32_t size = bits < few ? 0 : bits - few;
 
-	return bits < BLOCKS_SHIFT ? 0 : bits - BLOCKS_SHIFT < BLOCK_MAX ? bits - BLOCKS_SHIFT : BLOCK_MAX;
+	if (whole > size)
+		size = whole < bits ? whole : bits;
+	return size < BLOCK_MAX ? size : BLOCK_MAX;
 }
 
 /* ---- the fast path: open or closed ---- */
@@ -281,12 +292,30 @@ static void slots_grow(struct thread_cache *tc)
 	memory_put(old, old_size);
 }
 
+/* Whether the regions that there are could have more blocks than slots are for.  If they come and go, there are few. */
+static bool slots_too_few(const struct thread_cache *tc)
+{
+	struct peerdma_cache *cache = tc->cache;
+	uint64_t blocks;
+
+	cache_lock(cache);
+	blocks = cache->stats.count * BLOCKS_EACH + (cache->stats.bytes >> (RANGE_SHIFT + BLOCK_MAX));
+	cache_unlock(cache);
+	return slots_count(tc) < SLOTS_LAST && slots_count(tc) / 8 * CROWDED < blocks;
+}
+
 /* Many gets found no slot: there are too few, or blocks are smaller than today's regions need. */
 static void __attribute__((noinline)) crowded(struct thread_cache *tc)
 {
+	uint64_t hits = tc->hits - tc->hits_then;
+	uint32_t gets = tc->crowded;
+
+	tc->hits_then = tc->hits;
 	tc->crowded = 0;
+	if (hits > (uint64_t)CROWDED_HITS * gets)
+		return;
 	blocks_forget(tc);
-	if (slots_count(tc) < SLOTS_LAST)
+	if (slots_too_few(tc))
 		slots_grow(tc);
 }
 
@@ -325,7 +354,7 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 		return;
 	if (++tc->crowded > slots_count(tc) / 8 * CROWDED)
 		crowded(tc);
-	areas_learn(tc, first, end, page, block_of(end - first));
+	areas_learn(tc, first, end, page, block_of(tc, first, end));
 	block = block_at(tc, addr);
 	this_thread.block[tc->serial % THREAD_LAST] = block;
 	/* The range is too small for a very big region: what is around the address. */

@@ -7,10 +7,12 @@
  * Both are small, since a hit's time is that of fetching them.  They are wiped in forked children, in which
  * therefore nothing is a hit.
  *
- * The size of blocks depends on the area of memory: 1/8 to 1/16 of the smallest region that was found in the area,
- * 4 KiB to 64 MiB.  So a great region takes few slots, a hit looks at one slot wherever it falls, and a
- * block touches two regions at most, for which there are two slots.  Areas are small, because one small region
- * makes all blocks of its area small; a block may be greater than an area.
+ * The size of blocks depends on the area of memory, and is that of the smallest region that was found in the area: the
+ * greatest of which the region is made, so that no block has two regions; but at least 1/16 of the region, or 1/4 in
+ * large tables, where memory costs more than a look at a second slot.  4 KiB to 64 MiB.  So a great region takes few
+ * slots, and a hit looks at one slot wherever it falls.  A block touches two regions at most, for which there are two
+ * slots.  Areas are small, because one small region makes all blocks of its area small; a block may be greater than an
+ * area.
  */
 #pragma once
 
@@ -43,7 +45,8 @@ struct thread_cache {
 	bool fence;			/* written by the thread with the lock: its hits make a fence */
 	bool monitored;
 	struct index_place place;	/* where in the index the thread looked last */
-	uint32_t crowded;		/* regions found in the index since the slots grew */
+	uint32_t crowded;		/* gets that found no slot, since hits_then */
+	uint64_t hits_then;
 	struct peerdma_cache *cache;
 	uint64_t process;
 	struct thread_cache *prev;	/* lock */
@@ -61,8 +64,8 @@ struct thread_cache {
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
 #define THREAD_LAST 4	/* more would take too much of the static TLS that is reserved for libraries loaded by dlopen() */
-#define SLOTS_SHIFT 43
-#define SECONDS_SHIFT 30
+#define SLOTS_SHIFT 42
+#define SECONDS_SHIFT 29
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
 
 /*
@@ -85,10 +88,10 @@ extern _Thread_local struct thread_state this_thread __attribute__((tls_model("i
 #endif
 
 /*
- * With this factor, blocks whose distance is a power of two, or a small multiple of one, rarely share a slot, for any
- * number of slots.  Of some hundred factors that were tried it was the best.
+ * With this factor, blocks whose distance is a power of two, a small multiple of one, or is so in runs, rarely share a slot,
+ * for any number of slots.  Of 300,000 factors it had the fewest blocks without a slot of their own.
  */
-#define SLOTS_FACTOR 0x7ef83847f39e9aabULL
+#define SLOTS_FACTOR 0x935b36c5d2508bfdULL
 
 static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
