@@ -93,11 +93,11 @@ static struct softgpu_user *user_get(kuid_t uid)
 
 static void user_put(struct softgpu_user *user)
 {
-	if (!refcount_dec_and_lock(&user->refs, &users_lock))
-		return;
-	list_del(&user->node);
-	spin_unlock(&users_lock);
-	kfree(user);
+	if (refcount_dec_and_lock(&user->refs, &users_lock)) {
+		list_del(&user->node);
+		spin_unlock(&users_lock);
+		kfree(user);
+	}
 }
 
 int softgpu_host_init(struct softgpu_host *host)
