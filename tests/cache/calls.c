@@ -319,8 +319,8 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		T(arguments), T(sharing), T(merging), T(whole_allocations), T(invalidation), T(limits), T(out_of_room),
 		T(monitors), T(puts_too_many), T(failed_gets), T(freed_while_merging), T(never_valid),
-		T(adds_that_want_each_other), T(sliding_windows), T(aperture_pages), T(access_bits), T(requests), T(payloads),
-		T(kinds), T(held_ends), T(nothing_kept), T(logged), T(from_inside), T(threads), T(many_holds), T(forks), T(many_caches), T(big),
+		T(adds_that_want_each_other), T(sliding_windows), T(aperture_pages), T(access_bits), T(access_of_overlapping), T(requests),
+		T(payloads), T(kinds), T(held_ends), T(nothing_kept), T(logged), T(from_inside), T(threads), T(many_holds), T(forks), T(many_caches), T(big),
 		T(many_regions), T(no_growth), T(no_address_space), T(each_option), T(each_errno), T(each_counter),
 	};
 
