@@ -190,7 +190,8 @@ struct peerdma_cache_options {
 	 * Regions that a get's range overlaps are merged with it if the result has at most so
 	 * many bytes, and stays within extent()'s bound (in caches of pins: within the allocations that the
 	 * get's range is part of); else the get's own range is registered beside them.  0: four times the
-	 * get's range.  So the bytes registered are at most four times the bytes asked for.
+	 * get's range.  So the bytes registered are at most four times the bytes asked for.  A region
+	 * that covers the range and lacks access is registered again as long as it is.
 	 */
 	uint64_t max_region;
 	/*

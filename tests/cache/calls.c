@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 	static const struct check_test tests[] = {
 		TEST(arguments), TEST(sharing), TEST(merging), TEST(whole_allocations), TEST(invalidation), TEST(limits), TEST(out_of_room),
 		TEST(monitors), TEST(puts_too_many), TEST(failed_gets), TEST(freed_while_merging), TEST(never_valid),
-		TEST(adds_that_want_each_other), TEST(sliding_windows), TEST(aperture_pages), TEST(access_bits), TEST(requests), TEST(payloads),
+		TEST(adds_that_want_each_other), TEST(sliding_windows), TEST(aperture_pages), TEST(access_bits), TEST(access_of_overlapping), TEST(requests), TEST(payloads),
 		TEST(kinds), TEST(held_ends), TEST(nothing_kept), TEST(logged), TEST(from_inside), TEST(threads), TEST(many_holds), TEST(forks), TEST(many_caches), TEST(big),
 		TEST(many_regions), TEST(no_growth), TEST(no_address_space), TEST(each_option), TEST(each_errno), TEST(each_counter),
 	};

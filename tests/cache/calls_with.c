@@ -86,6 +86,34 @@ void access_bits(void)
 	MUST(toy.adds == 3 && counters().hits_front >= 4);
 }
 
+/* Several regions cover the range: one of them has the access, or the shortest of them is registered again. */
+void access_of_overlapping(void)
+{
+	begin();
+	touch_with(AT(0), 40 * PAGE, R | W);
+	touch_with(AT(39), 2 * PAGE, R);
+	MUST(toy.adds == 2 && counters().regions == 2);
+	for (int i = 0; i < 3; i++)
+		peerdma_cache_put(cache, get_with(AT(39), PAGE, W));
+	MUST(toy.adds == 2 && counters().regions == 2 && counters().misses == 2);
+	touch_with(AT(39), PAGE, A);
+	MUST(toy.last_addr == BASE + 39 * PAGE && toy.last_length == 2 * PAGE && toy.access == (R | A));
+	finish();
+
+	/* As long as a region that covers the page, and no longer, though its neighbours are longer. */
+	fresh();
+	begin();
+	touch_with(AT(0), 40 * PAGE, R);
+	touch_with(AT(39), 4 * PAGE, R);
+	touch_with(AT(40), 12 * PAGE, R);
+	touch_with(AT(51), 39 * PAGE, R);
+	touch_with(AT(60), 98 * PAGE, R);
+	MUST(counters().regions == 2 && toy.last_addr == BASE + 39 * PAGE && toy.last_length == 119 * PAGE);
+	touch_with(AT(39), PAGE, W);
+	MUST(toy.last_addr == BASE && toy.last_length == 40 * PAGE && toy.access == (R | W));
+	MUST(counters().regions == 2 && access_at(AT(0)) == (R | W) && access_at(AT(39)) == R);
+}
+
 void requests(void)
 {
 	struct {

@@ -10,6 +10,7 @@
  *   - a get that begins when a free has returned does not find what was registered before
  *   - what is held is registered; and in the end nothing is, and nothing waits for a put
  *   - no registration ends twice; no order ends in a deadlock
+ *   - memory that is registered, or that another thread is registering, is not registered again
  *
  * usage: cache_orders [--deep] [--broken fence]
  *        cache_orders --replay PROGRAM CHOICES [fences|fails]
@@ -39,7 +40,7 @@ static const char *const programs[] = {
 	"g/f", "gg/f", "g/ff", "gf/g", "gf/gf", "hg/p", "h/pf", "hf/p", "m/f", "mg/f", "m/g", "gm/m", "m/gf", "t/g", "tg/g",
 	"t/m", "tf/g", "ht/p", "h/pt", "g/g/f", "m/g/f", "g/t/f", "h/p/f", "h/p/t", "g/f/f", "g/m/t",
 	"f/-g", "f/-gg", "f/-gwg", "m/n", "mn/f", "n/mf", "m/nn", "n/m/f", "mg/n", "tm/n",
-	"mn/F", "n/mF", "m/nF", "mF/n", "m/F",
+	"mn/F", "n/mF", "m/nF", "mF/n", "m/F", "n/n", "n/n/n",
 	"s/g", "s/gg", "sg/g", "s/-gwg", "hs/p", "s/m", "s/s", "s/f", "s/s/g", "s/f/g", "s/g/g",
 };
 
@@ -393,6 +394,8 @@ static void body(void *arg)
 	calls_of_all();
 	HOLDS(!peerdma_cache_counters(cache, &c));
 	HOLDS(!c.dead && c.regions + c.deferred == (uint64_t)registered);
+	/* These get one range, and nothing ends it. */
+	HOLDS(program[strspn(program, "n/")] || !c.merges);
 	peerdma_cache_invalidate(cache, (void *)BASE, PAGES * PAGE);
 	calls_of_all();
 	HOLDS(!registered);
@@ -430,6 +433,8 @@ int main(int argc, char **argv)
 		order_fence_fails = i / COUNT == 2;
 		/* Two threads have fewer orders than three. */
 		c.preemptions = deep + !strchr(strchr(program, '/') + 1, '/');
+		/* The second thread begins while the first one registers, and is stopped between two looks at that. */
+		c.preemptions += i < COUNT && !strcmp(program, "n/n");
 		r = sched_explore(&c);
 		MUST(r.complete);
 		printf("%-8s %8llu orders, up to %d preemptions\n", program, (unsigned long long)r.runs, c.preemptions);

@@ -68,6 +68,7 @@ void each_counter(void);
 
 /* calls_with.c */
 void access_bits(void);
+void access_of_overlapping(void);
 void requests(void);
 void payloads(void);
 void kinds(void);

@@ -101,26 +101,45 @@ bool plan_narrow(const struct peerdma_cache *cache, struct plan *plan)
 
 struct neighbours {
 	struct peerdma_cache *cache;
+	const struct plan *plan;
 	uint64_t from, to;		/* of the plan's own range and all regions that touch it */
+	struct region *hit;		/* covers the request, with its access */
+	struct region *covering;	/* the shortest one that covers the plan's own range, within its bound */
 	struct region *pending;
 	uint64_t pending_word;
 	bool any;
 };
 
+static bool in_bounds(const struct plan *plan, uint64_t from, uint64_t to)
+{
+	return from >= plan->bound_from && to <= plan->bound_to;
+}
+
+/*
+ * Reads the state word once: a region's maker makes it LIVE without the lock, so a second look may differ from the
+ * first.
+ */
 static bool neighbour(void *arg, uint32_t entry)
 {
 	struct neighbours *o = arg;
+	const struct plan *plan = o->plan;
 	struct region *r = &o->cache->regions[entry_number(entry)];
-	uint64_t state_word = ord_load_acquire(&r->state_word);	/* its maker held no lock when it made it LIVE */
+	uint64_t state_word = ord_load_acquire(&r->state_word), from = r->pub.addr, to = from + r->pub.length;
 
 	if (state_of(state_word) == STATE_PENDING) {
 		o->pending = r;
 		o->pending_word = state_word;
+	} else if (state_of(state_word) == STATE_LIVE && region_covers(r, plan->addr, plan->last) &&
+		   !(plan->access & ~state_access(state_word))) {
+		o->hit = r;
 	}
-	if (r->pub.addr < o->from)
-		o->from = r->pub.addr;
-	if (r->pub.addr + r->pub.length > o->to)
-		o->to = r->pub.addr + r->pub.length;
+	if (region_covers(r, plan->own_from, plan->own_to - 1) && in_bounds(plan, from, to) &&
+	    (!o->covering || r->pub.length < o->covering->pub.length))
+		o->covering = r;
+	if (from < o->from)
+		o->from = from;
+	if (to > o->to)
+		o->to = to;
 	o->any = true;
 	return true;
 }
@@ -149,20 +168,6 @@ struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *p
 	return p;
 }
 
-/* The region that covers [addr, last], or NULL. */
-static struct region *covering(struct peerdma_cache *cache, uint64_t addr, uint64_t last)
-{
-	uint32_t entry = index_seek(&cache->index, addr);
-	struct region *r = entry == INDEX_NONE ? NULL : &cache->regions[entry_number(entry)];
-
-	return r && region_covers(r, addr, last) ? r : NULL;
-}
-
-static bool in_bounds(const struct plan *plan, uint64_t from, uint64_t to)
-{
-	return from >= plan->bound_from && to <= plan->bound_to;
-}
-
 static uint64_t merge_max(const struct peerdma_cache *cache, uint64_t length)
 {
 	uint64_t max = cache->options.max_region;
@@ -172,20 +177,20 @@ static uint64_t merge_max(const struct peerdma_cache *cache, uint64_t length)
 	return max;
 }
 
-/* Lock.  Chooses [from, to); all: the plan's own range and all regions that touch it. */
+/* Lock.  Chooses [from, to). */
 static void choose_range(struct peerdma_cache *cache, struct plan *plan, const struct neighbours *all)
 {
-	/*
-	 * A region with less access may cover all of it.  No region may lie within another, so the new one is as long as
-	 * that, with more access; or, if that reaches out of the bound, replaces it.
-	 */
-	const struct region *r = covering(cache, plan->from, plan->to - 1);
+	uint64_t max = merge_max(cache, plan->own_to - plan->own_from);
 
-	if (r && in_bounds(plan, r->pub.addr, r->pub.addr + r->pub.length)) {
-		plan->from = r->pub.addr;
-		plan->to = plan->from + r->pub.length;
+	/*
+	 * A region with less access may cover the plan's own range.  No region may lie within another, so the new one is
+	 * as long as that; or, if that reaches out of the bound, replaces it.
+	 */
+	if (all->covering) {
+		plan->from = all->covering->pub.addr;
+		plan->to = plan->from + all->covering->pub.length;
 	}
-	if (!plan->narrow && in_bounds(plan, all->from, all->to) && all->to - all->from <= merge_max(cache, plan->to - plan->from)) {
+	if (!plan->narrow && in_bounds(plan, all->from, all->to) && all->to - all->from <= max) {
 		plan->from = all->from;
 		plan->to = all->to;
 	}
@@ -199,19 +204,15 @@ static enum plan_step wait_for(struct peerdma_cache *cache, struct plan *plan, s
 
 enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place, struct plan *plan, struct region **found)
 {
-	struct neighbours all = { .cache = cache, .from = plan->own_from, .to = plan->own_to };
-	struct region *r = covering(cache, plan->addr, plan->last);
+	struct neighbours all = { .cache = cache, .plan = plan, .from = plan->own_from, .to = plan->own_to };
+	struct region *r;
 	struct replaced replaced;
 
-	if (r) {
-		uint64_t state_word = ord_load_acquire(&r->state_word);
-
-		if (state_of(state_word) == STATE_LIVE && !(plan->access & ~state_access(state_word))) {
-			*found = r;
-			return PLAN_HIT;
-		}
-	}
 	regions_touched(cache, place, plan->own_from, plan->own_to, neighbour, &all);
+	if (all.hit) {
+		*found = all.hit;
+		return PLAN_HIT;
+	}
 	if (all.pending)
 		return wait_for(cache, plan, all.pending, all.pending_word);
 	plan->overlapping = all.any;
