@@ -44,7 +44,8 @@ void bar1_uncharge(struct peerdma_cache *cache, const struct region *region)
 struct following {
 	const struct peerdma_cache *cache;
 	int shift;
-	uint64_t from;		/* where the pages of the next region with pages of this size begin */
+	/* Where the pages of the next region with pages of this size begin */
+	uint64_t from;
 };
 
 static bool next_one(void *arg, uint32_t entry)

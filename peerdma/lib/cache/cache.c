@@ -19,8 +19,9 @@
 #define GRANULARITY_MAX		(1U << 30)
 #define PAYLOAD_MAX		4096U
 
-#define MONITORS_KNOWN	(PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_CHECK | PEERDMA_MONITOR_CALLS | PEERDMA_MONITOR_HOOKS | \
-			 PEERDMA_MONITOR_HOST)
+#define MONITORS_KNOWN								\
+	(PEERDMA_MONITOR_WORD | PEERDMA_MONITOR_CHECK | PEERDMA_MONITOR_CALLS |	\
+	 PEERDMA_MONITOR_HOOKS | PEERDMA_MONITOR_HOST)
 
 #define OPTIONS_FIRST	END_OF(struct peerdma_cache_options, reserved)
 #define OPS_FIRST	END_OF(struct peerdma_cache_ops, reserved)
@@ -30,25 +31,29 @@
 /* ---- making and closing ---- */
 
 /* call: the function that the program called, for texts. */
-static int options_take(const char *call, struct peerdma_cache_options *o, const struct peerdma_cache_options *from, uint32_t flags,
-			uint32_t access)
+static int options_take(const char *call, struct peerdma_cache_options *o,
+			const struct peerdma_cache_options *from, uint32_t flags, uint32_t access)
 {
 	int ret = take_in(call, o, sizeof(*o), OPTIONS_FIRST, from);
 
 	if (ret)
 		return ret;
 	if (o->flags & ~flags)
-		return fail(-EINVAL, "%s: flags 0x%x: this kind of cache supports 0x%x", call, o->flags, flags);
+		return fail(-EINVAL, "%s: flags 0x%x: this kind of cache supports 0x%x", call,
+			    o->flags, flags);
 	if (o->access & ~access)
-		return fail(-EINVAL, "%s: access 0x%x: this kind of cache supports 0x%x", call, o->access, access);
+		return fail(-EINVAL, "%s: access 0x%x: this kind of cache supports 0x%x", call,
+			    o->access, access);
 	if (!all_zero(o->reserved, sizeof(o->reserved)))
 		return fail(-EINVAL, "%s: reserved fields of the options are not zero", call);
-	if (o->granularity && (o->granularity & (o->granularity - 1) || o->granularity < GRANULARITY_MIN ||
+	if (o->granularity && (o->granularity & (o->granularity - 1) ||
+			       o->granularity < GRANULARITY_MIN ||
 			       o->granularity > GRANULARITY_MAX))
 		return fail(-EINVAL, "%s: granularity %u is not a power of two from %u to %u", call,
 			    o->granularity, GRANULARITY_MIN, GRANULARITY_MAX);
 	if (o->capacity > CAPACITY_MAX)
-		return fail(-EINVAL, "%s: capacity %u is above %u", call, o->capacity, CAPACITY_MAX);
+		return fail(-EINVAL, "%s: capacity %u is above %u", call, o->capacity,
+			    CAPACITY_MAX);
 	return 0;
 }
 
@@ -76,13 +81,14 @@ static uint64_t words_taken;
 static uint64_t serial_take(void)
 {
 	static uint64_t serials;
-	uint64_t taken = __atomic_load_n(&words_taken, __ATOMIC_RELAXED), n = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+	uint64_t taken = __atomic_load_n(&words_taken, __ATOMIC_RELAXED),
+		n = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
 	uint32_t word;
 
 	do {
 		word = ~taken ? (uint32_t)__builtin_ctzll(~taken) : (uint32_t)(n % SERIAL_WORDS);
-	} while (!__atomic_compare_exchange_n(&words_taken, &taken, taken | 1ULL << word, true, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&words_taken, &taken, taken | 1ULL << word, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return n * SERIAL_WORDS + word;
 }
 
@@ -93,22 +99,27 @@ static void serial_give(uint64_t serial)
 
 static int no_space(const char *call, const struct peerdma_cache_options *o)
 {
-	return fail(-ENOMEM, "%s: no address space for %u regions (ulimit -v?); give a smaller capacity", call, o->capacity);
+	return fail(-ENOMEM,
+		    "%s: no address space for %u regions (ulimit -v?); give a smaller capacity",
+		    call, o->capacity);
 }
 
 EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 			 const struct peerdma_cache_options *options, struct peerdma_cache **out)
 {
-	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF, (1U << PEERDMA_ACCESS_BITS) - 1, out);
+	return cache_make("peerdma_cache_create", ops, arg, options, PEERDMA_CACHE_OFF,
+			  (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
 /* Those that a program may set. */
 static int monitors_check(uint32_t monitors)
 {
 	if (monitors & ~MONITORS_KNOWN)
-		return fail(-EINVAL, "peerdma_cache_create: unknown ops->monitors 0x%x", monitors & ~MONITORS_KNOWN);
+		return fail(-EINVAL, "peerdma_cache_create: unknown ops->monitors 0x%x",
+			    monitors & ~MONITORS_KNOWN);
 	if (monitors & PEERDMA_MONITOR_CHECK)
-		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_CHECK is not set: give check()");
+		return fail(-EINVAL,
+			    "peerdma_cache_create: PEERDMA_MONITOR_CHECK is not set: give check()");
 	if (monitors & PEERDMA_MONITOR_HOOKS)
 		return fail(-EINVAL, "peerdma_cache_create: PEERDMA_MONITOR_HOOKS is not set: a cache uses the hooks where they are");
 	return 0;
@@ -126,9 +137,11 @@ static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_op
 	if (!ops->add || !ops->remove)
 		return fail(-EINVAL, "peerdma_cache_create: add() and remove() are needed");
 	if (ops->payload > PAYLOAD_MAX)
-		return fail(-EINVAL, "peerdma_cache_create: ops->payload is %u, above %u", ops->payload, PAYLOAD_MAX);
+		return fail(-EINVAL, "peerdma_cache_create: ops->payload is %u, above %u",
+			    ops->payload, PAYLOAD_MAX);
 	if (!all_zero(ops->reserved, sizeof(ops->reserved)))
-		return fail(-EINVAL, "peerdma_cache_create: reserved fields of the ops are not zero");
+		return fail(-EINVAL,
+			    "peerdma_cache_create: reserved fields of the ops are not zero");
 	return 0;
 }
 
@@ -140,7 +153,8 @@ static bool memory_take(struct peerdma_cache *cache)
 	cache->regions = memory_reserve(cache->capacity * sizeof(struct region));
 	if (cache->payload_step)
 		cache->payload = memory_reserve((size_t)cache->capacity * cache->payload_step);
-	if (nodes && cache->regions && (cache->payload || !cache->payload_step) && regions_begin(cache, nodes))
+	if (nodes && cache->regions && (cache->payload || !cache->payload_step) &&
+	    regions_begin(cache, nodes))
 		return true;
 	if (nodes)
 		memory_put(nodes, index_size(cache->capacity));
@@ -166,8 +180,9 @@ static bool turned_off(void)
 	return word && !strcmp(word, "off");
 }
 
-int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg, const struct peerdma_cache_options *options,
-	       uint32_t flags, uint32_t access, struct peerdma_cache **out)
+int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg,
+	       const struct peerdma_cache_options *options, uint32_t flags, uint32_t access,
+	       struct peerdma_cache **out)
 {
 	struct peerdma_cache_options o = { .size = sizeof(o) };
 	struct peerdma_cache_ops own, *ops = &own;
@@ -210,10 +225,13 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	cache->process = process_id();
 	cache->fence = !ord_fence_others_works();
 	cache->monitored = ops->check || ops->monitors & PEERDMA_MONITOR_WORD;
-	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device || o.max_aperture;
-	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping = NO_REGION;
+	cache->limited = o.max_regions || o.max_bytes || o.max_host || o.max_device ||
+		o.max_aperture;
+	cache->free = cache->returned = cache->deferred = cache->unsettled = cache->overlapping =
+		NO_REGION;
 	cache->gate = serial_take();
-	cache->stats.monitors = ops->monitors | PEERDMA_MONITOR_CALLS | (ops->check ? PEERDMA_MONITOR_CHECK : 0);
+	cache->stats.monitors = ops->monitors | PEERDMA_MONITOR_CALLS |
+		(ops->check ? PEERDMA_MONITOR_CHECK : 0);
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
 	inspect_begin(cache);
@@ -316,18 +334,21 @@ static bool list_one(void *arg, uint32_t entry)
 	if (l->n == l->max)
 		return false;
 	e = (struct peerdma_cache_entry){
-		.size = l->size, .access = state_access(ord_load(&r->state_word)), .addr = r->pub.addr, .length = r->pub.length,
+		.size = l->size, .access = state_access(ord_load(&r->state_word)),
+		.addr = r->pub.addr, .length = r->pub.length,
 		.gets = region_gets(l->cache, number), .holds = region_refs(l->cache, number),
 	};
 	put_out(l->entries + l->n++ * l->size, &e, sizeof(e));
 	return true;
 }
 
-EXPORT int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr, struct peerdma_cache_entry *entries,
+EXPORT int peerdma_cache_list(struct peerdma_cache *cache, uint64_t addr,
+			      struct peerdma_cache_entry *entries,
 		       size_t n)
 {
 	struct listing l = { cache, (char *)entries, 0, 0, n > INT32_MAX ? INT32_MAX : n };
-	int ret = check_given("peerdma_cache_list", "cache", cache, "entries", n ? (void *)entries : &l, NULL);
+	int ret = check_given("peerdma_cache_list", "cache", cache, "entries",
+			      n ? (void *)entries : &l, NULL);
 
 	if (!ret && n)
 		ret = check_size("peerdma_cache_list", entries->size, ENTRY_FIRST);

@@ -34,13 +34,16 @@
 
 struct peerdma_cache {
 	/* Read by every get, and written by none. */
-	uint64_t gate;			/* the serial; above it, how many ranges signal handlers left (lock.h) */
+	/* The serial; above it, how many ranges signal handlers left (lock.h) */
+	uint64_t gate;
 	struct region *regions;
 	uint64_t process;
 	uint32_t capacity;
-	uint32_t ready;			/* regions for which there is memory, and nodes of the index */
+	/* Regions for which there is memory, and nodes of the index */
+	uint32_t ready;
 	uint8_t granule_shift;
-	bool fence;			/* lock, once it is made: all hits make a fence, because membarrier does not work */
+	/* Lock, once it is made: all hits make a fence, because membarrier does not work */
+	bool fence;
 	bool monitored;			/* hits look at a word or call check() */
 	bool limited;			/* the options have limits */
 	bool off;			/* nothing is cached */
@@ -50,10 +53,12 @@ struct peerdma_cache {
 	struct peerdma_cache_ops ops;
 	void *arg;
 	void *own[3];			/* a cache of pins: the memory of its arg */
-	bool word_will_do;		/* check() is for regions without a word; stats.checked: how many there were */
+	/* check() is for regions without a word; stats.checked: how many there were */
+	bool word_will_do;
 	bool hooked;			/* libpeerdma-hooks reports frees */
 	bool host_monitored;		/* atomic: a monitor of host memory reports frees */
-	uint32_t closing;		/* atomic: invalidations and puts, which remove() may make, do nothing */
+	/* atomic: invalidations and puts, which remove() may make, do nothing */
+	uint32_t closing;
 	struct peerdma_cache_options options;
 
 	struct index index;
@@ -63,16 +68,21 @@ struct peerdma_cache {
 	uint32_t waiting;
 	struct waiter *waiters;		/* lock */
 	struct thread_cache *threads;	/* lock, and all that follows */
-	uint32_t ahead;			/* regions whose memory is populated, or is being populated */
+	/* Regions whose memory is populated, or is being populated */
+	uint32_t ahead;
 	uint32_t free;
 	uint32_t overlapping;		/* PENDING regions that are not in the index (pending.h) */
 	uint32_t returned;		/* no lock: ended, to be moved to free */
-	uint32_t deferred;		/* ENDING, for a later call to deregister; also read without the lock */
+	/* ENDING, for a later call to deregister; also read without the lock */
+	uint32_t deferred;
 	uint32_t unsettled;		/* DYING: their refs cannot be summed yet (teardown.c) */
 	uint32_t hand;			/* of the clock */
-	struct cache_stats stats;	/* counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
-	uint64_t left[LEFT_MAX];		/* atomic: ranges that signal handlers left, as in refs; 0: none */
-	uint64_t left_all;			/* atomic: 1: there was no place for one, and all regions end */
+	/* Counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
+	struct cache_stats stats;
+	/* atomic: ranges that signal handlers left, as in refs; 0: none */
+	uint64_t left[LEFT_MAX];
+	/* atomic: 1: there was no place for one, and all regions end */
+	uint64_t left_all;
 	struct peerdma_cache *next, *prev;		/* inspect.c's lock */
 };
 
@@ -121,5 +131,6 @@ void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counter
  * cache.c: peerdma_cache_create(), for other calls that make a cache, too.  call: the call's name, for texts.
  * flags and access: those that this kind of cache has.
  */
-int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg, const struct peerdma_cache_options *options,
-	       uint32_t flags, uint32_t access, struct peerdma_cache **out);
+int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg,
+	       const struct peerdma_cache_options *options, uint32_t flags, uint32_t access,
+	       struct peerdma_cache **out);

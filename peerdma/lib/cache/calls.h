@@ -12,6 +12,7 @@ static inline bool cache_foreign(const struct peerdma_cache *cache)
 
 static inline int cache_refuse(const char *call)
 {
-	return fail(-EPERM, "%s: this cache was made by a parent process and holds that process's memory; "
+	return fail(-EPERM,
+		    "%s: this cache was made by a parent process and holds that process's memory; "
 		    "make one in this process", call);
 }

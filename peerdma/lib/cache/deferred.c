@@ -13,7 +13,8 @@
 /* Lock.  Takes the whole list. */
 static struct teardown take(struct peerdma_cache *cache)
 {
-	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->stats.deferred, .notify = NO_REGION };
+	struct teardown list = { .first = cache->deferred, .count = (uint32_t)cache->stats.deferred,
+				 .notify = NO_REGION };
 
 	ord_store(&cache->deferred, NO_REGION);
 	cache->stats.deferred = 0;

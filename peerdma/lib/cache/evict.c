@@ -19,7 +19,8 @@ static void choose(struct peerdma_cache *cache, uint32_t n, uint64_t bits, struc
 		uint32_t gets;
 
 		cache->hand = number + 1;
-		if (state_of(ord_load(&region->state_word)) != STATE_LIVE || !(ord_load(&region->state_word) & bits))
+		if (state_of(ord_load(&region->state_word)) != STATE_LIVE ||
+		    !(ord_load(&region->state_word) & bits))
 			continue;
 		gets = (uint32_t)region_gets(cache, number);
 		if (gets != region->clock) {
@@ -48,26 +49,33 @@ struct leaving {
 };
 
 /* Which regions must go for a limit: those with one of these bits; UINT64_MAX: any; 0: none. */
-static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan, const struct leaving *leaving)
+static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan,
+			   const struct leaving *leaving)
 {
 	const struct peerdma_cache_options *o = &cache->options;
 	uint64_t length = plan->to - plan->from;
 
-	if (over(cache->stats.count, leaving->regions, 1, o->max_regions) || over(cache->stats.bytes, leaving->bytes, length, o->max_bytes))
+	if (over(cache->stats.count, leaving->regions, 1, o->max_regions) ||
+	    over(cache->stats.bytes, leaving->bytes, length, o->max_bytes))
 		return UINT64_MAX;
-	if (plan->properties & STATE_IS_HOST && over(cache->stats.host, leaving->host, length, o->max_host))
+	if (plan->properties & STATE_IS_HOST && over(cache->stats.host, leaving->host, length,
+						     o->max_host))
 		return STATE_IS_HOST;
-	if (plan->properties & STATE_IS_DEVICE && over(cache->stats.device, leaving->device, length, o->max_device))
+	if (plan->properties & STATE_IS_DEVICE && over(cache->stats.device, leaving->device, length,
+						       o->max_device))
 		return STATE_IS_DEVICE;
 	if (plan->properties & STATE_BAR1 &&
-	    over(cache->stats.bar1_use, 0, bar1_added(cache, plan->from, plan->to, plan->properties), o->max_aperture))
+	    over(cache->stats.bar1_use, 0, bar1_added(cache, plan->from, plan->to,
+						      plan->properties), o->max_aperture))
 		return STATE_BAR1;
 	return 0;
 }
 
-static void count_leaving(const struct peerdma_cache *cache, uint32_t number, struct leaving *leaving)
+static void count_leaving(const struct peerdma_cache *cache, uint32_t number,
+			  struct leaving *leaving)
 {
-	uint64_t state_word = ord_load(&cache->regions[number].state_word), length = cache->regions[number].pub.length;
+	uint64_t state_word = ord_load(&cache->regions[number].state_word),
+		length = cache->regions[number].pub.length;
 
 	leaving->regions++;
 	leaving->bytes += length;
@@ -89,7 +97,8 @@ void evict_for(struct peerdma_cache *cache, const struct plan *plan, struct tear
 	while ((bits = over_limit(cache, plan, &leaving))) {
 		uint32_t last = list->first;
 
-		choose(cache, over(cache->stats.count, 0, 1, o->max_regions) ? many : 1, bits, list);
+		choose(cache, over(cache->stats.count, 0, 1, o->max_regions) ? many : 1, bits,
+		       list);
 		if (list->first == last)
 			break;
 		for (uint32_t i = list->first; i != last; i = cache->regions[i].next)

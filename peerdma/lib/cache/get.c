@@ -34,7 +34,8 @@
 /* ---- put ---- */
 
 /* In the region itself: there is no memory for the thread's refs. */
-static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache,
+						    struct region *region)
 {
 	cache_lock(cache);
 	region->refs--;
@@ -43,13 +44,15 @@ static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache,
 }
 
 /* Given back in refs that had no generation.  They have it from here on; or the region has ended, perhaps with this ref. */
-static void given_unmet(struct peerdma_cache *cache, struct thread_refs *refs, struct region *region)
+static void given_unmet(struct peerdma_cache *cache, struct thread_refs *refs,
+			struct region *region)
 {
 	if (ref_put_first(refs, &region->state_word) == REF_UNDONE)
 		teardown_last_ref(cache, region_number(cache, region));
 }
 
-static void __attribute__((noinline)) put_checked(struct peerdma_cache *cache, struct region *region)
+static void __attribute__((noinline)) put_checked(struct peerdma_cache *cache,
+						  struct region *region)
 {
 	struct thread_cache *tc;
 	struct thread_refs *refs;
@@ -117,7 +120,8 @@ EXPORT HOT void peerdma_cache_put(struct peerdma_cache *cache, struct peerdma_ca
 /* ---- get ---- */
 
 /* A region of which the caller has a ref is stale: ends it, and gives the ref back. */
-static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache, struct region *region, uint64_t state_word)
+static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache,
+						  struct region *region, uint64_t state_word)
 {
 	if (state_of(state_word) == STATE_LIVE)
 		teardown_stale(cache, thread_cache_find(cache), region, state_word);
@@ -126,7 +130,8 @@ static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache, s
 }
 
 /* Not cancelled here: the thread would hold the region for ever. */
-static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr, uint64_t length)
+static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr,
+		       uint64_t length)
 {
 	int was = cancel_off();
 	bool good = cache->ops.check(cache->arg, &region->pub, addr, length);
@@ -136,14 +141,16 @@ static bool check_says(struct peerdma_cache *cache, const struct region *region,
 }
 
 /* Whether the region, of which the caller has a ref, is still what is at this address.  If not, the ref is given back. */
-static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr, uint64_t length)
+static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr,
+			      uint64_t length)
 {
 	uint64_t state_word = ord_load(&region->state_word);
 	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
 		/* The check() of pins disables cancellation by itself, where it calls CUDA. */
-		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr, length) :
+		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr,
+							      length) :
 		       check_says(cache, region, addr, length);
 	return __builtin_expect(good, 1) || found_stale(cache, region, state_word);
 }
@@ -152,9 +159,11 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
  * Looks in the index without the lock.  The index may be wrong, and the number another region's by now: so the range is
  * compared again once there is a ref.
  */
-static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr, uint64_t last, uint32_t access)
+static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr,
+			   uint64_t last, uint32_t access)
 {
-	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry), count;
+	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry),
+		count;
 	struct thread_refs *refs;
 	struct region *region;
 	bool first;
@@ -164,7 +173,8 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 		return NULL;
 	region = &cache->regions[number];
 	state_word = ord_load_acquire(&region->state_word);
-	if (state_of(state_word) != STATE_LIVE || access & ~state_access(state_word) || !region_covers(region, addr, last))
+	if (state_of(state_word) != STATE_LIVE || access & ~state_access(state_word) ||
+	    !region_covers(region, addr, last))
 		return NULL;
 	refs = refs_meet(tc, region);
 	if (!refs)
@@ -192,7 +202,8 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 }
 
 /* A new region may be stale at once: several attempts. */
-static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct peerdma_cached **hold)
+static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc,
+		       struct request *request, struct peerdma_cached **hold)
 {
 	struct region *region;
 	int ret;
@@ -201,7 +212,8 @@ static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc, str
 		ret = miss(cache, tc, request, &region);
 		if (ret)
 			return ret;
-		if (!cache->monitored || still_good(cache, region, request->addr, request->length)) {
+		if (!cache->monitored || still_good(cache, region, request->addr,
+						    request->length)) {
 			*hold = &region->pub;
 			return 0;
 		}
@@ -210,11 +222,14 @@ static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc, str
 	}
 	miss_failed(cache, request->counted);
 	return fail(-ESTALE, "peerdma_cache_get: [0x%llx, +%llu): each of %d new registrations was stale at once, by check() or by "
-		    "its word", (unsigned long long)request->addr, (unsigned long long)request->length, MISS_TRIES);
+		    "its word", (unsigned long long)request->addr,
+		    (unsigned long long)request->length, MISS_TRIES);
 }
 
 /* No slot names the range. */
-static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, struct request *request, struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_request(struct peerdma_cache *cache,
+						 struct request *request,
+						 struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint64_t addr = request->addr, length = request->length;
@@ -243,17 +258,19 @@ static int __attribute__((noinline)) get_request(struct peerdma_cache *cache, st
 	return get_by_miss(cache, tc, request, hold);
 }
 
-static int __attribute__((noinline)) get_from_index(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						    struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_from_index(struct peerdma_cache *cache, uint64_t addr,
+						    uint64_t length, struct peerdma_cached **hold)
 {
-	struct request request = { .addr = addr, .length = length, .access = cache->options.access };
+	struct request request = { .addr = addr, .length = length,
+				   .access = cache->options.access };
 
 	return get_request(cache, &request, hold);
 }
 
 /* A slot named the region, but it has ended, just now or long ago.  Its number is that of the refs. */
-static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-					       struct peerdma_cached **hold, struct thread_refs *refs)
+static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint64_t addr,
+					       uint64_t length, struct peerdma_cached **hold,
+					       struct thread_refs *refs)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 
@@ -262,15 +279,18 @@ static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint
 	return get_from_index(cache, addr, length, hold);
 }
 
-static int __attribute__((noinline)) get_full(struct peerdma_cache *cache, struct peerdma_cached *hold)
+static int __attribute__((noinline)) get_full(struct peerdma_cache *cache,
+					      struct peerdma_cached *hold)
 {
 	refs_spill(thread_cache_find(cache), region_number(cache, (struct region *)hold));
 	return 0;
 }
 
 /* By the slots, with all that the fast path leaves out.  NULL: no slot names it, or it has ended. */
-static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache, struct thread_cache *tc,
-								      uint64_t addr, uint64_t length)
+static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache,
+	struct thread_cache *tc,
+								      uint64_t addr,
+								      uint64_t length)
 {
 	struct region *region;
 	struct thread_refs *refs;
@@ -299,8 +319,8 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 }
 
 /* The fast path is closed, or another cache took the place in this_thread. */
-static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						 struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, uint64_t addr,
+						 uint64_t length, struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	struct region *region;
@@ -315,8 +335,8 @@ static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, ui
 }
 
 /* By the slot that names refs `at`, which cover the range. */
-static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length,
-			   struct peerdma_cached **hold)
+static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at,
+			   uint64_t addr, uint64_t length, struct peerdma_cached **hold)
 {
 	struct thread_refs *refs = refs_at(tc, at);
 	uint32_t count;
@@ -329,8 +349,8 @@ static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc,
 }
 
 /* Blocks have another size here than at the last hit, or the block's first slot names another region. */
-static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache, uint64_t addr, uint64_t length,
-						    struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache, uint64_t addr,
+						    uint64_t length, struct peerdma_cached **hold)
 {
 	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
 	uint32_t at;
@@ -340,7 +360,8 @@ static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache,
 	return get_slot(cache, tc, at, addr, length, hold);
 }
 
-static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache, struct peerdma_cached **hold)
+static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache,
+						 struct peerdma_cached **hold)
 {
 	return check_given("peerdma_cache_get", "cache", cache, "hold", hold, NULL);
 }
@@ -365,22 +386,26 @@ EXPORT HOT int peerdma_cache_get(struct peerdma_cache *cache, const void *ptr, s
 }
 
 EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, size_t length,
-				  const struct peerdma_cache_request *request, struct peerdma_cached **hold)
+				  const struct peerdma_cache_request *request,
+				  struct peerdma_cached **hold)
 {
 	struct peerdma_cache_request r;
 	struct request wanted = { .addr = (uintptr_t)ptr, .length = length, .request = &r };
 	struct region *region;
 	struct thread_cache *tc;
-	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold", hold, NULL);
+	int ret = check_given("peerdma_cache_get_with", "cache", cache, "request", request, "hold",
+			      hold, NULL);
 
 	if (!ret)
 		ret = take_in("peerdma_cache_get_with", &r, sizeof(r), REQUEST_FIRST, request);
 	if (ret)
 		return ret;
 	tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
-	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all || !all_zero(r.reserved, sizeof(r.reserved)))
+	if (r.flags & ~PEERDMA_REQUEST_DMABUF || r.access & ~cache->access_all ||
+	    !all_zero(r.reserved, sizeof(r.reserved)))
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
-			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF, cache->access_all);
+			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF,
+			    cache->access_all);
 	/* Slots have only regions with the access of peerdma_cache_get(). */
 	if (tc->serial != cache_serial(cache))
 		tc = thread_cache_find(cache);
@@ -395,9 +420,11 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 	return get_request(cache, &wanted, hold);
 }
 
-EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache, const struct peerdma_cached *hold)
+EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache,
+				   const struct peerdma_cached *hold)
 {
 	if (!cache || !hold)
 		return NULL;
-	return cache->payload + (size_t)region_number(cache, (const struct region *)hold) * cache->payload_step;
+	return cache->payload + (size_t)region_number(cache, (const struct region *)hold) *
+	       cache->payload_step;
 }

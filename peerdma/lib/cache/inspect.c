@@ -21,7 +21,8 @@
 
 struct cache_list {
 	uint64_t process;
-	struct inspect_page *page;	/* NULL: it could not be made, and no other process finds the caches */
+	/* NULL: it could not be made, and no other process finds the caches */
+	struct inspect_page *page;
 	struct peerdma_cache *first;
 	pthread_mutex_t lock;
 	struct cache_list *parent;
@@ -71,7 +72,8 @@ static struct cache_list *list_of_process(void)
 	s->parent = before;
 	s->page = page_make();
 	pthread_mutex_init(&s->lock, NULL);
-	if (!__atomic_compare_exchange_n(&ours, &before, s, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&ours, &before, s, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
 		if (s->page)
 			munmap(s->page, sizeof(*s->page));
 		free(s);
@@ -140,18 +142,24 @@ static void report(struct peerdma_cache *cache)
 	this_thread.locks++;
 	if (pthread_mutex_timedlock(&cache->lock, &limit)) {
 		this_thread.locks--;
-		fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": in use, and its counters cannot be read\n", getpid(),
+		fprintf(stderr, "peerdma: process %d, cache %" PRIu64
+			": in use, and its counters cannot be read\n", getpid(),
 			cache_number(cache));
 		return;
 	}
 	cache_count(cache, &c);
 	cache_unlock(cache);
-	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64 " hits, %" PRIu64
-		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
-		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; notified by%s%s%s%s calls\n", getpid(),
-		cache_number(cache), c.gets, c.hits, c.misses, c.failures, c.merges, c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
-		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "", c.monitors & PEERDMA_MONITOR_CHECK ? " check," : "",
-		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "", c.monitors & PEERDMA_MONITOR_HOST ? " host," : "");
+	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64
+		" hits, %" PRIu64
+		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64
+		" invalidated, %" PRIu64
+		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; notified by%s%s%s%s calls\n",
+		getpid(), cache_number(cache), c.gets, c.hits, c.misses, c.failures, c.merges,
+		c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
+		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "",
+		c.monitors & PEERDMA_MONITOR_CHECK ? " check," : "",
+		c.monitors & PEERDMA_MONITOR_HOOKS ? " hooks," : "",
+		c.monitors & PEERDMA_MONITOR_HOST ? " host," : "");
 }
 
 void inspect_end(struct peerdma_cache *cache)

@@ -22,15 +22,18 @@
 #define INSPECT_VERSION	4
 
 /* Where a reader finds what it uses; of thread_cache.h. */
-#define INSPECT_LAYOUT {											\
-	sizeof(struct peerdma_cache), offsetof(struct peerdma_cache, gate), offsetof(struct peerdma_cache, regions),	\
-	offsetof(struct peerdma_cache, ops.check), offsetof(struct peerdma_cache, threads),			\
-	offsetof(struct peerdma_cache, stats), offsetof(struct peerdma_cache, next), sizeof(struct cache_stats),	\
-	sizeof(struct thread_cache), offsetof(struct thread_cache, refs), offsetof(struct thread_cache, hits),	\
-	offsetof(struct thread_cache, index_hits), offsetof(struct thread_cache, next),				\
-	offsetof(struct thread_cache, capacity), sizeof(struct thread_refs), offsetof(struct thread_refs, count),	\
-	sizeof(struct region), offsetof(struct region, pub), offsetof(struct region, state_word),		\
-	offsetof(struct region, word), offsetof(struct region, refs), offsetof(struct region, gets),		\
+#define INSPECT_LAYOUT {	\
+	sizeof(struct peerdma_cache), offsetof(struct peerdma_cache, gate), \
+	offsetof(struct peerdma_cache, regions), offsetof(struct peerdma_cache, ops.check), \
+	offsetof(struct peerdma_cache, threads), offsetof(struct peerdma_cache, stats), \
+	offsetof(struct peerdma_cache, next), sizeof(struct cache_stats), \
+	sizeof(struct thread_cache), offsetof(struct thread_cache, refs), \
+	offsetof(struct thread_cache, hits), offsetof(struct thread_cache, index_hits), \
+	offsetof(struct thread_cache, next), offsetof(struct thread_cache, capacity), \
+	sizeof(struct thread_refs), offsetof(struct thread_refs, count), \
+	sizeof(struct region), offsetof(struct region, pub), \
+	offsetof(struct region, state_word), offsetof(struct region, word), \
+	offsetof(struct region, refs), offsetof(struct region, gets), \
 }
 #define INSPECT_FIELDS	22
 
@@ -56,16 +59,19 @@ struct inspect_ended {
 struct cache_stats {
 	uint32_t used;			/* regions ever used: the first so many */
 	uint64_t count, dead, bytes, host, device, bar1_use;
-	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale, fences;
+	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale,
+		fences;
 	uint64_t gone_hits, gone_slot_hits;	/* of threads that ended */
 	uint64_t bad_puts;
 	uint64_t deferred, unsettled;
 	uint64_t checked;
 	uint64_t thread_changes;	/* threads that came or went, or whose refs moved */
 	uint32_t monitors;		/* PEERDMA_MONITOR_* */
-	uint64_t by_hooks, by_calls;	/* addresses of words that say that hooks, or calls, end the region */
+	/* Addresses of words that say that hooks, or calls, end the region */
+	uint64_t by_hooks, by_calls;
 	uint64_t ended_count;
-	struct inspect_ended ended[INSPECT_ENDED];	/* a ring: the nth that ended is at n % INSPECT_ENDED */
+	/* A ring: the nth that ended is at n % INSPECT_ENDED */
+	struct inspect_ended ended[INSPECT_ENDED];
 };
 
 /* A thread's gets of the region, and its gets minus its puts. */
@@ -108,7 +114,8 @@ static inline void inspect_count(const struct cache_stats *from, struct peerdma_
 	to->stuck = from->unsettled;
 }
 
-static inline void inspect_count_thread(uint64_t slot_hits, uint64_t index_hits, struct peerdma_cache_counters *to)
+static inline void inspect_count_thread(uint64_t slot_hits, uint64_t index_hits,
+					struct peerdma_cache_counters *to)
 {
 	to->hits_front += slot_hits;
 	to->hits += index_hits;

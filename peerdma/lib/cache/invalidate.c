@@ -28,7 +28,8 @@ static bool gather(void *arg, uint32_t entry)
 }
 
 /* Lock.  Begins the teardown of all regions that touch the range, and returns how many. */
-static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to, struct teardown *list)
+static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t to,
+			  struct teardown *list)
 {
 	struct gathering g = { cache, NO_REGION, 0 };
 	uint32_t number;
@@ -52,7 +53,8 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
  */
 static void end_all_left(void)
 {
-	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1, .call = "a signal handler" };
+	static const struct peerdma_hook_event nothing = { .kind = PEERDMA_HOOK_FREE, .after = 1,
+							   .call = "a signal handler" };
 
 	while (this_thread.left && !this_thread.ending_left) {
 		this_thread.ending_left = true;
@@ -74,11 +76,13 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 
 	this_thread.left = end_all_left;
 	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
-	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first, last - first + 1) : 0;
+	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first,
+		last - first + 1) : 0;
 	for (int i = 0; range && i < LEFT_MAX; i++) {
 		uint64_t none = 0;
 
-		if (__atomic_compare_exchange_n(&cache->left[i], &none, range, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		if (__atomic_compare_exchange_n(&cache->left[i], &none, range, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 			return;
 		if (none == range) {
 			__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
@@ -97,7 +101,8 @@ static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 	if (taken)
 		end_range(cache, 0, UINT64_MAX, list);
 	for (int i = 0; i < LEFT_MAX; i++) {
-		uint64_t range = __atomic_exchange_n(&cache->left[i], 0, __ATOMIC_SEQ_CST), to, length;
+		uint64_t range = __atomic_exchange_n(&cache->left[i], 0, __ATOMIC_SEQ_CST), to,
+			length;
 
 		if (!range)
 			continue;

@@ -57,13 +57,15 @@ static void begin(struct peerdma_cache *cache, struct miss *m, uint32_t number)
 	/* Identifies the thread that makes it: any address of thread-local memory does. */
 	ord_store(&r->pub.registration, &this_thread);
 	r->word = NULL;
-	r->clock = 1;	/* as if the clock's hand had seen this get: a region that is used once goes first */
+	/* As if the clock's hand had seen this get: a region that is used once goes first */
+	r->clock = 1;
 	ord_store_release(&r->state_word, m->state_word);
 	region_count(cache, r, 1);
 }
 
 /* Lock.  Where other threads look for it. */
-static void insert(struct peerdma_cache *cache, struct index_place *place, struct miss *m, uint32_t number)
+static void insert(struct peerdma_cache *cache, struct index_place *place, struct miss *m,
+		   uint32_t number)
 {
 	if (cache->off || m->plan.overlapping)
 		bar1_charge(cache, m->region);
@@ -88,12 +90,14 @@ static int more_numbers(struct peerdma_cache *cache, struct thread_cache *tc)
 		return 0;
 	if (deferred_drain(cache, tc) + evict_idle(cache, 1 + cache->capacity / EVICT_SHARE))
 		return 0;
-	return fail(-ENOBUFS, "peerdma_cache_get: all %u regions that this cache can have are held; "
+	return fail(-ENOBUFS,
+		    "peerdma_cache_get: all %u regions that this cache can have are held; "
 		    "put some, or give it a greater capacity", cache->capacity);
 }
 
 /* PLAN_HIT or PLAN_REGISTER: m->region is the region.  Else, without an error, call it again. */
-static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc, struct miss *m, int *error)
+static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc,
+					   struct miss *m, int *error)
 {
 	struct index_place *place = tc ? &tc->place : &cache->index.cursor;
 	struct teardown evicted = TEARDOWN_NONE;
@@ -135,7 +139,8 @@ static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct t
 
 /* ---- registering ---- */
 
-static int add(struct peerdma_cache *cache, const struct miss *m, struct peerdma_registration *registration)
+static int add(struct peerdma_cache *cache, const struct miss *m,
+	       struct peerdma_registration *registration)
 {
 	const struct region *r = m->region;
 	uint32_t texts = fail_count();
@@ -144,10 +149,12 @@ static int add(struct peerdma_cache *cache, const struct miss *m, struct peerdma
 	registration->request = m->plan.request;
 	registration->access = m->plan.with_access;
 	if (cache->payload) {
-		registration->payload = cache->payload + (size_t)region_number(cache, r) * cache->payload_step;
+		registration->payload = cache->payload + (size_t)region_number(cache, r) *
+			cache->payload_step;
 		memset(registration->payload, 0, cache->payload_step);
 	}
-	return callback_result("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length, registration), texts);
+	return callback_result("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length,
+						     registration), texts);
 }
 
 /* It could not be registered, or its memory was freed meanwhile. */
@@ -170,14 +177,17 @@ static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const
 	cache_unlock(cache);
 }
 
-static void undo(struct peerdma_cache *cache, const struct miss *m, const struct peerdma_registration *registration)
+static void undo(struct peerdma_cache *cache, const struct miss *m,
+		 const struct peerdma_registration *registration)
 {
-	cache->ops.remove(cache->arg, m->region->pub.addr, m->region->pub.length, registration->handle);
+	cache->ops.remove(cache->arg, m->region->pub.addr, m->region->pub.length,
+			  registration->handle);
 	abandon(cache, m);
 }
 
 /* A line for options.log. */
-static void __attribute__((format(printf, 2, 3))) cache_log(const struct peerdma_cache *cache, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) cache_log(const struct peerdma_cache *cache,
+							    const char *fmt, ...)
 {
 	char text[256];
 	va_list args;
@@ -197,7 +207,9 @@ static bool is_full(int error)
 }
 
 /* add() failed, and the region is abandoned.  0: another attempt may succeed, because idle regions ended or with less. */
-static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache, struct thread_cache *tc, struct plan *plan, int error)
+static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache,
+						struct thread_cache *tc, struct plan *plan,
+						int error)
 {
 	unsigned long long from = plan->from, to = plan->to;
 
@@ -218,7 +230,8 @@ static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache, str
 	return 0;
 }
 
-static int unread_word(struct peerdma_cache *cache, const struct miss *m, const struct peerdma_registration *registration)
+static int unread_word(struct peerdma_cache *cache, const struct miss *m,
+		       const struct peerdma_registration *registration)
 {
 	undo(cache, m, registration);
 	return fail(-EINVAL, "peerdma_cache_get: add() set a word, which no hit would read; set PEERDMA_MONITOR_WORD "
@@ -231,7 +244,8 @@ static int unread_word(struct peerdma_cache *cache, const struct miss *m, const 
 static void replace(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	struct index_place *place = &cache->index.cursor;
-	struct replaced old = plan_replaced(cache, place, region->pub.addr, region->pub.addr + region->pub.length);
+	struct replaced old = plan_replaced(cache, place, region->pub.addr,
+					    region->pub.addr + region->pub.length);
 
 	overlapping_remove(cache, region);
 	bar1_uncharge(cache, region);
@@ -246,7 +260,8 @@ static void replace(struct peerdma_cache *cache, struct region *region, struct t
 }
 
 /* With the ref in region->refs.  In a cache that is off, the region is DEAD from the beginning: its last put ends it. */
-static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache, const struct miss *m, uint64_t live)
+static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache,
+						     const struct miss *m, uint64_t live)
 {
 	struct teardown replaced = TEARDOWN_NONE;
 	struct region *r = m->region;
@@ -276,8 +291,8 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
  * From here on other threads use it.  As usual the first ref is counted in the thread's refs, without the lock.
  * False: an invalidation has killed it.
  */
-static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc, const struct miss *m,
-			   const struct peerdma_registration *registration)
+static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
+			   const struct miss *m, const struct peerdma_registration *registration)
 {
 	uint64_t live = m->state_word + (STATE_LIVE - STATE_PENDING);
 	struct region *r = m->region;
@@ -323,10 +338,12 @@ void miss_found_stale(struct peerdma_cache *cache)
 	cache_unlock(cache);
 }
 
-static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
+static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request,
+		struct region **out)
 {
 	struct miss m = {
-		.plan = { .addr = request->addr, .last = request->addr + request->length - 1, .access = request->access,
+		.plan = { .addr = request->addr, .last = request->addr + request->length - 1,
+			  .access = request->access,
 			  .request = request->request },
 		.counted = request->counted,
 	};
@@ -369,7 +386,8 @@ static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct req
 }
 
 /* A thread that was cancelled in add(), or while it waits for another thread's, would leave others to wait for ever. */
-int miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request, struct region **out)
+int miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request,
+	 struct region **out)
 {
 	int was = cancel_off(), ret;
 	uint32_t texts = attempt_begin();

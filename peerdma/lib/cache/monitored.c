@@ -18,7 +18,8 @@ static void on_host(void *arg, const struct peerdma_hook_event *event)
 	if (cache->process != process_id())
 		return;
 	if (event->length)
-		peerdma_cache_invalidate(cache, (const void *)(uintptr_t)event->addr, event->length);
+		peerdma_cache_invalidate(cache, (const void *)(uintptr_t)event->addr,
+					 event->length);
 	else if (gate_closed(cache) && !this_thread.locks)
 		invalidate_left(cache);
 }
@@ -46,7 +47,8 @@ int cache_monitor_host(struct peerdma_cache *cache)
 		return ret;
 	ret = monitor_subscribe(MONITOR_HOST, on_host, cache);
 	/* Another thread subscribed first.  Until here events came twice, which does no harm. */
-	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
 	if (!ret)
 		cache_monitors_set(cache, PEERDMA_MONITOR_HOST, true);
@@ -88,5 +90,7 @@ void cache_monitors_end(struct peerdma_cache *cache)
 	if (cache->host_monitored)
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);
 	cache->hooked = cache->host_monitored = false;
-	cache_monitors_set(cache, (PEERDMA_MONITOR_HOOKS | PEERDMA_MONITOR_HOST) & ~cache->ops.monitors, false);
+	cache_monitors_set(cache,
+			   (PEERDMA_MONITOR_HOOKS | PEERDMA_MONITOR_HOST) & ~cache->ops.monitors,
+			   false);
 }

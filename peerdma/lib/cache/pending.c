@@ -52,7 +52,8 @@ uint32_t overlapping_kill(struct peerdma_cache *cache, uint64_t from, uint64_t t
 	uint32_t count = 0;
 
 	while ((r = overlapping_find(cache, from, to))) {
-		ord_store_release(&r->state_word, ord_load(&r->state_word) + (STATE_KILLED - STATE_PENDING));
+		ord_store_release(&r->state_word,
+				  ord_load(&r->state_word) + (STATE_KILLED - STATE_PENDING));
 		count++;
 	}
 	return count;
@@ -79,7 +80,8 @@ static bool waits_for_this_thread(const struct peerdma_cache *cache, const struc
 
 const char *pending_wait(struct peerdma_cache *cache, struct region *pending, uint64_t state_word)
 {
-	struct waiter self = { &this_thread, pending, state_word, cache->waiters }, **link = &cache->waiters;
+	struct waiter self = { &this_thread, pending, state_word, cache->waiters },
+		**link = &cache->waiters;
 
 	if (ord_load(&pending->pub.registration) == &this_thread)
 		return "called by add() for the memory that it is registering";

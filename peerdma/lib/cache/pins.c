@@ -25,8 +25,8 @@ struct pins {
 static const uint32_t by_hooks, by_calls;
 
 /* Pins the request's dma-buf, if it has one; else the memory at the address. */
-static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
-	       struct peerdma_region **region)
+static int pin(const struct pins *p, uint64_t addr, uint64_t length,
+	       const struct peerdma_registration *r, struct peerdma_region **region)
 {
 	const struct peerdma_cache_request *q = r->request;
 	unsigned int flags = p->flags | (r->access & PEERDMA_ACCESS_WRITE ? 0 : PEERDMA_READONLY);
@@ -34,12 +34,14 @@ static int pin(const struct pins *p, uint64_t addr, uint64_t length, const struc
 	if (!q || !(q->flags & PEERDMA_REQUEST_DMABUF)) {
 		if (q && q->memory && q->memory->kind == PEERDMA_KIND_HOST)
 			flags |= PEERDMA_HOST;
-		return region_pin(p->ctx, (void *)(uintptr_t)addr, length, flags, NULL, true, region);
+		return region_pin(p->ctx, (void *)(uintptr_t)addr, length, flags, NULL, true,
+				  region);
 	}
 	if (addr < q->dmabuf_addr)
-		return fail(-ENXIO, "peerdma_cache_get_with: 0x%llx is below dmabuf_addr, 0x%llx", (unsigned long long)addr,
-			    (unsigned long long)q->dmabuf_addr);
-	return region_pin_dmabuf(p->ctx, q->dmabuf, addr - q->dmabuf_addr, length, flags & PEERDMA_READONLY, NULL, true, region);
+		return fail(-ENXIO, "peerdma_cache_get_with: 0x%llx is below dmabuf_addr, 0x%llx",
+			    (unsigned long long)addr, (unsigned long long)q->dmabuf_addr);
+	return region_pin_dmabuf(p->ctx, q->dmabuf, addr - q->dmabuf_addr, length,
+				 flags & PEERDMA_READONLY, NULL, true, region);
 }
 
 /* After -EBUSY (a dma-buf of it has an importer that cannot be revoked) the context keeps the pin until it is closed. */
@@ -60,7 +62,8 @@ static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
  */
 static bool wants_monitor(const struct peerdma_cache *cache, const struct peerdma_region *region)
 {
-	return region->backend == &backend_locked && !(cache->options.flags & PEERDMA_CACHE_CALLS) && !cache->off &&
+	return region->backend == &backend_locked &&
+	       !(cache->options.flags & PEERDMA_CACHE_CALLS) && !cache->off &&
 	       !__atomic_load_n(&cache->host_monitored, __ATOMIC_ACQUIRE);
 }
 
@@ -77,8 +80,8 @@ static int monitor_begin(struct peerdma_cache *cache)
 }
 
 /* The cache's first such pin is made again after the monitor has begun: frees before that were not reported. */
-static int pin_monitored(const struct pins *p, uint64_t addr, uint64_t length, const struct peerdma_registration *r,
-			 struct peerdma_region **region)
+static int pin_monitored(const struct pins *p, uint64_t addr, uint64_t length,
+			 const struct peerdma_registration *r, struct peerdma_region **region)
 {
 	int ret = pin(p, addr, length, r, region);
 
@@ -114,10 +117,12 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 }
 
 /* Calls into CUDA may be cancellation points.  Reads of words are not. */
-static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr, uint64_t length)
+static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr,
+					    uint64_t length)
 {
 	int was = cancel_off();
-	bool is = allocations_valid(region, addr, length) && allocations_present(region, addr, length);
+	bool is = allocations_valid(region, addr, length) && allocations_present(region, addr,
+		length);
 
 	cancel_back(was);
 	return is;
@@ -129,7 +134,8 @@ static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, u
 	size_t n = region->allocation_count;
 
 	return n > 1 && __atomic_load_n(&region->by_peer, __ATOMIC_ACQUIRE) &&
-	       !(addr < region->allocations[1].addr && addr + length > region->allocations[n - 1].addr);
+	       !(addr < region->allocations[1].addr &&
+		 addr + length > region->allocations[n - 1].addr);
 }
 
 /*
@@ -141,7 +147,8 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 	const struct peerdma_region *region = cached->registration;
 
 	(void)arg;
-	return region->ends != ENDS_UNREPORTED ? segments_valid(region) : !mr_may_be_over(region, addr, length) && still(region, addr, length);
+	return region->ends != ENDS_UNREPORTED ? segments_valid(region) :
+	       !mr_may_be_over(region, addr, length) && still(region, addr, length);
 }
 
 /* Replaces m, the first allocation of a range, by the last one.  False: not all of the range is memory of that kind. */
@@ -183,7 +190,8 @@ static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_exte
 	bool all;
 
 	if (e->request && e->request->memory) {
-		int ret = take_in("peerdma_cache_get_with", &first, sizeof(first), MEMORY_FIRST, e->request->memory);
+		int ret = take_in("peerdma_cache_get_with", &first, sizeof(first), MEMORY_FIRST,
+				  e->request->memory);
 
 		if (ret)
 			return ret;
@@ -228,8 +236,8 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	if (ret)
 		return ret;
 	ret = cache_make(call, &ops, NULL, options,
-			 PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING | PEERDMA_CACHE_OFF,
-			 PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, cache);
+			 PEERDMA_CACHE_WHOLE | PEERDMA_CACHE_CALLS | PEERDMA_CACHE_STAGING |
+			 PEERDMA_CACHE_OFF, PEERDMA_ACCESS_READ | PEERDMA_ACCESS_WRITE, cache);
 	if (ret)
 		return ret;
 	_Static_assert(sizeof(*p) <= sizeof((*cache)->own), "it is in the cache's own memory");
@@ -248,10 +256,11 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	return 0;
 }
 
-EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold, const char *pci,
-			     unsigned int flags, struct peerdma_mapping **mapping)
+EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold,
+			     const char *pci, unsigned int flags, struct peerdma_mapping **mapping)
 {
-	int ret = check_given("peerdma_cache_map", "cache", cache, "hold", hold, "pci", pci, "mapping", mapping, NULL);
+	int ret = check_given("peerdma_cache_map", "cache", cache, "hold", hold, "pci", pci,
+			      "mapping", mapping, NULL);
 
 	if (ret)
 		return ret;
@@ -260,10 +269,11 @@ EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached 
 	return map_shared(hold->registration, pci, flags, mapping);
 }
 
-EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold, struct ibv_pd *pd, int access,
-			    const struct peerdma_mr **mr)
+EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *hold,
+			    struct ibv_pd *pd, int access, const struct peerdma_mr **mr)
 {
-	int ret = check_given("peerdma_cache_mr", "cache", cache, "hold", hold, "pd", pd, "mr", mr, NULL);
+	int ret = check_given("peerdma_cache_mr", "cache", cache, "hold", hold, "pd", pd, "mr", mr,
+			      NULL);
 	uint32_t was;
 
 	if (ret)
@@ -273,6 +283,7 @@ EXPORT int peerdma_cache_mr(struct peerdma_cache *cache, struct peerdma_cached *
 	was = attempt_begin();
 	do {
 		ret = peerdma_verbs_mr(hold->registration, pd, access, mr);
-	} while ((ret == -ENOMEM || ret == -ENOSPC || ret == -EDQUOT) && peerdma_cache_trim(cache, TRIM) > 0);
+	} while ((ret == -ENOMEM || ret == -ENOSPC || ret == -EDQUOT) &&
+		 peerdma_cache_trim(cache, TRIM) > 0);
 	return attempt_end(was, ret);
 }

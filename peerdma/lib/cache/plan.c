@@ -10,17 +10,20 @@
 #include "pending.h"
 #include "plan.h"
 
-#define MERGE_TIMES	4	/* all gets of adjacent ranges together register so much of each range at most */
+/* All gets of adjacent ranges together register so much of each range at most */
+#define MERGE_TIMES	4
 
 /* ---- the range by itself ---- */
 
 int callback_result(const char *function, int ret, uint32_t texts)
 {
 	if (ret > 0)
-		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno", function, ret);
+		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno",
+			    function, ret);
 	/* Without a new text, the last one is of an earlier failure. */
 	if (ret < 0 && fail_count() == texts)
-		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret, error_words(ret));
+		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret,
+			    error_words(ret));
 	return ret;
 }
 
@@ -42,7 +45,8 @@ static void extent_least(const struct peerdma_cache *cache, struct plan *plan)
 
 static uint64_t properties_of(const struct peerdma_extent *e)
 {
-	uint64_t properties = e->aperture ? (uint64_t)(__builtin_ctz(e->aperture) + 1) << STATE_BAR1_AT : 0;
+	uint64_t properties = e->aperture ?
+		(uint64_t)(__builtin_ctz(e->aperture) + 1) << STATE_BAR1_AT : 0;
 
 	if (e->kind == PEERDMA_KIND_HOST)
 		properties |= STATE_IS_HOST;
@@ -55,10 +59,13 @@ static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
 {
 	uint64_t mask = granule_mask(cache);
 	struct peerdma_extent e = {
-		.addr = plan->addr & ~mask, .length = (plan->last | mask) + 1 - (plan->addr & ~mask), .request = plan->request,
+		.addr = plan->addr & ~mask, .length = (plan->last | mask) + 1 -
+		(plan->addr & ~mask), .request = plan->request,
 	};
 	uint32_t texts = fail_count();
-	int ret = callback_result("extent", cache->ops.extent(cache->arg, plan->addr, plan->last - plan->addr + 1, &e), texts);
+	int ret = callback_result("extent", cache->ops.extent(cache->arg, plan->addr,
+							      plan->last - plan->addr + 1, &e),
+							      texts);
 
 	if (ret)
 		return ret;
@@ -66,13 +73,15 @@ static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
 		return fail(-EINVAL, "peerdma_cache_get: extent() set the aperture's page size to %u, which is not a power of two",
 			    e.aperture);
 	plan->properties = properties_of(&e);
-	if (e.addr <= plan->own_from && e.length >= plan->own_to - e.addr && e.addr + e.length > e.addr) {
+	if (e.addr <= plan->own_from && e.length >= plan->own_to - e.addr &&
+	    e.addr + e.length > e.addr) {
 		plan->own_from = e.addr;
 		plan->own_to = e.addr + e.length;
 	}
 	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
 		plan->bound_from = e.bound_addr < plan->own_from ? e.bound_addr : plan->own_from;
-		plan->bound_to = e.bound_addr + e.bound_length > plan->own_to ? e.bound_addr + e.bound_length : plan->own_to;
+		plan->bound_to = e.bound_addr + e.bound_length > plan->own_to ? e.bound_addr +
+			e.bound_length : plan->own_to;
 	}
 	return 0;
 }
@@ -80,7 +89,8 @@ static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
 int plan_extent(struct peerdma_cache *cache, struct plan *plan)
 {
 	if ((plan->last | granule_mask(cache)) == UINT64_MAX)
-		return fail(-EINVAL, "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
+		return fail(-EINVAL,
+			    "peerdma_cache_get: [0x%llx, 0x%llx] reaches the end of all addresses",
 			    (unsigned long long)plan->addr, (unsigned long long)plan->last);
 	plan->narrow = false;
 	extent_least(cache, plan);
@@ -104,7 +114,8 @@ struct neighbours {
 	const struct plan *plan;
 	uint64_t from, to;		/* of the plan's own range and all regions that touch it */
 	struct region *hit;		/* covers the request, with its access */
-	struct region *covering;	/* the shortest one that covers the plan's own range, within its bound */
+	/* The shortest one that covers the plan's own range, within its bound */
+	struct region *covering;
 	struct region *pending;
 	uint64_t pending_word;
 	bool any;
@@ -124,7 +135,8 @@ static bool neighbour(void *arg, uint32_t entry)
 	struct neighbours *o = arg;
 	const struct plan *plan = o->plan;
 	struct region *r = &o->cache->regions[entry_number(entry)];
-	uint64_t state_word = ord_load_acquire(&r->state_word), from = r->pub.addr, to = from + r->pub.length;
+	uint64_t state_word = ord_load_acquire(&r->state_word), from = r->pub.addr,
+		to = from + r->pub.length;
 
 	if (state_of(state_word) == STATE_PENDING) {
 		o->pending = r;
@@ -150,7 +162,8 @@ static bool replace_one(void *arg, uint32_t entry)
 	uint32_t number = entry_number(entry);
 	struct region *r = &p->cache->regions[number];
 
-	if ((r->pub.addr < p->from || r->pub.addr + r->pub.length > p->to) && !region_covers(r, p->from, p->to - 1))
+	if ((r->pub.addr < p->from || r->pub.addr + r->pub.length > p->to) &&
+	    !region_covers(r, p->from, p->to - 1))
 		return true;
 	r->next = p->first;
 	p->first = number;
@@ -160,7 +173,8 @@ static bool replace_one(void *arg, uint32_t entry)
 	return true;
 }
 
-struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to)
+struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
+			      uint64_t to)
 {
 	struct replaced p = { .cache = cache, .from = from, .to = to, .first = NO_REGION };
 
@@ -178,7 +192,8 @@ static uint64_t merge_max(const struct peerdma_cache *cache, uint64_t length)
 }
 
 /* Lock.  Chooses [from, to). */
-static void choose_range(struct peerdma_cache *cache, struct plan *plan, const struct neighbours *all)
+static void choose_range(struct peerdma_cache *cache, struct plan *plan,
+			 const struct neighbours *all)
 {
 	uint64_t max = merge_max(cache, plan->own_to - plan->own_from);
 
@@ -196,15 +211,18 @@ static void choose_range(struct peerdma_cache *cache, struct plan *plan, const s
 	}
 }
 
-static enum plan_step wait_for(struct peerdma_cache *cache, struct plan *plan, struct region *pending, uint64_t state_word)
+static enum plan_step wait_for(struct peerdma_cache *cache, struct plan *plan,
+			       struct region *pending, uint64_t state_word)
 {
 	plan->why = pending_wait(cache, pending, state_word);
 	return plan->why ? PLAN_DEADLOCK : PLAN_AGAIN;
 }
 
-enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place, struct plan *plan, struct region **found)
+enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place,
+			   struct plan *plan, struct region **found)
 {
-	struct neighbours all = { .cache = cache, .plan = plan, .from = plan->own_from, .to = plan->own_to };
+	struct neighbours all = { .cache = cache, .plan = plan, .from = plan->own_from,
+				  .to = plan->own_to };
 	struct region *r;
 	struct replaced replaced;
 

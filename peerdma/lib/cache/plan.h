@@ -20,7 +20,8 @@ struct plan {
 	/* plan_extent() and plan_narrow(). */
 	bool narrow;
 	uint64_t own_from, own_to;	/* without neighbours */
-	uint64_t bound_from, bound_to;	/* neighbours are taken in as long as the new region stays within */
+	/* Neighbours are taken in as long as the new region stays within */
+	uint64_t bound_from, bound_to;
 	uint64_t properties;		/* of STATE_PROPERTIES, without the access */
 
 	/* plan_decide(). */
@@ -44,11 +45,12 @@ enum plan_step {
 	PLAN_DEADLOCK,		/* waiting for one would never end: plan->why */
 };
 
-enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place, struct plan *plan, struct region **found);
+enum plan_step plan_around(struct peerdma_cache *cache, struct index_place *place,
+			   struct plan *plan, struct region **found);
 
 /* Lock, released during waits. */
-static inline enum plan_step plan_decide(struct peerdma_cache *cache, struct index_place *place, struct plan *plan,
-					 struct region **found)
+static inline enum plan_step plan_decide(struct peerdma_cache *cache, struct index_place *place,
+					 struct plan *plan, struct region **found)
 {
 	plan->from = plan->own_from;
 	plan->to = plan->own_to;
@@ -57,7 +59,8 @@ static inline enum plan_step plan_decide(struct peerdma_cache *cache, struct ind
 	plan->replaced = 0;
 	plan->replaced_bytes = 0;
 	/* As usual: it has no neighbours.  In a cache that is off, no region has. */
-	if (cache->off || (cache->overlapping == NO_REGION && regions_none(cache, place, plan->from, plan->to)))
+	if (cache->off || (cache->overlapping == NO_REGION && regions_none(cache, place, plan->from,
+		plan->to)))
 		return PLAN_REGISTER;
 	return plan_around(cache, place, plan, found);
 }
@@ -72,7 +75,8 @@ struct replaced {
 };
 
 /* Lock. */
-struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to);
+struct replaced plan_replaced(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
+			      uint64_t to);
 
 /*
  * What a function of the caller's returned: 0, or -errno with a text, its own or this one's.  texts: fail_count() before

@@ -108,7 +108,8 @@ static inline enum state state_of(uint64_t state_word)
 enum ref {
 	REF_CHECK,
 	REF_OK,
-	REF_UNDONE,		/* the region has ended, and this may have been the last ref: teardown_last_ref() */
+	/* The region has ended, and this may have been the last ref: teardown_last_ref() */
+	REF_UNDONE,
 };
 
 /*

@@ -8,14 +8,16 @@
 #define NO_REGION UINT32_MAX
 
 struct region {
-	struct peerdma_cached pub;	/* while PENDING, registration identifies the thread that registers it */
+	/* While PENDING, registration identifies the thread that registers it */
+	struct peerdma_cached pub;
 	uint64_t state_word;
 	const uint32_t *word;		/* valid while it is `expected`; NULL: it has none */
 	uint32_t expected;
 	int32_t refs;			/* lock: those that are not counted in threads' refs */
 	uint64_t gets;			/* lock: likewise */
 	uint32_t next;			/* lock: in a list */
-	uint32_t clock;			/* lock: gets when the clock's hand last passed; once it is DYING: a thread may be hitting it */
+	/* Lock.  Gets when the clock's hand last passed; once it is DYING: a thread may be hitting it. */
+	uint32_t clock;
 };
 
 _Static_assert(sizeof(struct region) == 64, "one cache line");

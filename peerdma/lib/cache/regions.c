@@ -15,10 +15,13 @@
 /* The cache reserves address space for all regions, their payloads and the index (cache.c).  Makes the first part usable. */
 static bool use(struct peerdma_cache *cache, void *nodes, uint32_t regions)
 {
-	return memory_use(cache->regions, cache->capacity * sizeof(*cache->regions), regions * sizeof(*cache->regions)) &&
-	       (!cache->payload || memory_use(cache->payload, (size_t)cache->capacity * cache->payload_step,
+	return memory_use(cache->regions, cache->capacity * sizeof(*cache->regions),
+			  regions * sizeof(*cache->regions)) &&
+	       (!cache->payload ||
+		memory_use(cache->payload, (size_t)cache->capacity * cache->payload_step,
 					      (size_t)regions * cache->payload_step)) &&
-	       memory_use(nodes, index_size(cache->capacity), index_needed(cache->capacity, regions));
+	       memory_use(nodes, index_size(cache->capacity),
+			  index_needed(cache->capacity, regions));
 }
 
 bool regions_begin(struct peerdma_cache *cache, void *nodes)
@@ -35,7 +38,8 @@ bool regions_begin(struct peerdma_cache *cache, void *nodes)
 
 bool regions_more(struct peerdma_cache *cache)
 {
-	uint32_t ready = ord_load(&cache->ready), more = ready < READY_MOST ? 2 * ready : ready + READY_MOST;
+	uint32_t ready = ord_load(&cache->ready), more = ready < READY_MOST ? 2 * ready :
+		ready + READY_MOST;
 
 	if (ready == cache->capacity)
 		return false;
@@ -54,10 +58,11 @@ bool regions_more(struct peerdma_cache *cache)
 	return true;
 }
 
-void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number, uint32_t many)
+void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number,
+		      uint32_t many)
 {
-	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions), number * sizeof(*cache->regions),
-		     many * sizeof(*cache->regions));
+	memory_ahead(cache->regions, cache->capacity * sizeof(*cache->regions),
+		     number * sizeof(*cache->regions), many * sizeof(*cache->regions));
 	memory_ahead(cache->index.hints, index_size(cache->capacity), index_used(&cache->index),
 		     many / (INDEX_FAN / 2) * sizeof(struct index_node));
 	if (tc)
@@ -119,13 +124,15 @@ void region_insert(struct peerdma_cache *cache, struct index_place *place, uint3
 
 void region_remove(struct peerdma_cache *cache, struct region *r)
 {
-	cache->stats.bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length, ord_load(&r->state_word));
+	cache->stats.bar1_use -= bar1_added(cache, r->pub.addr, r->pub.addr + r->pub.length,
+					    ord_load(&r->state_word));
 	index_remove(&cache->index, r->pub.addr);
 }
 
 void region_count(struct peerdma_cache *cache, const struct region *r, int n)
 {
-	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) * (uint64_t)n;
+	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) *
+		(uint64_t)n;
 
 	cache->stats.count += (uint64_t)n;
 	cache->stats.bytes += bytes;
@@ -157,8 +164,8 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 	return sum;
 }
 
-void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to,
-		     bool (*fn)(void *arg, uint32_t entry), void *arg)
+void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
+		     uint64_t to, bool (*fn)(void *arg, uint32_t entry), void *arg)
 {
 	/* Backwards, up to the first region that does not reach into the range: the regions before it reach less far. */
 	for (uint64_t x = from; x; x = place->key) {

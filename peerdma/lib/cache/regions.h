@@ -29,21 +29,25 @@ int64_t region_refs(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 
 /* Lock.  Calls fn for each region in the index that begins in [from, to) or reaches into it. */
-void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to,
-		     bool (*fn)(void *arg, uint32_t entry), void *arg);
+void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
+		     uint64_t to, bool (*fn)(void *arg, uint32_t entry), void *arg);
 
 /* Lock.  Whether the region of this entry, which begins at key, ends after x. */
-static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t entry, uint64_t key, uint64_t x)
+static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t entry, uint64_t key,
+				  uint64_t x)
 {
-	return entry_may_reach(entry, key, x) && key + cache->regions[entry_number(entry)].pub.length > x;
+	return entry_may_reach(entry, key, x) &&
+	       key + cache->regions[entry_number(entry)].pub.length > x;
 }
 
 /* Lock.  True: no region touches [from, to).  False: one does, or it takes more than one leaf of the index to know. */
-static inline bool regions_none(const struct peerdma_cache *cache, struct index_place *place, uint64_t from, uint64_t to)
+static inline bool regions_none(const struct peerdma_cache *cache, struct index_place *place,
+				uint64_t from, uint64_t to)
 {
 	uint32_t before;
 
-	return index_gap(&cache->index, place, from, to, &before) && !region_reaches(cache, before, place->key, from);
+	return index_gap(&cache->index, place, from, to, &before) &&
+	       !region_reaches(cache, before, place->key, from);
 }
 
 /*
@@ -60,9 +64,11 @@ static inline uint32_t regions_to_populate(struct peerdma_cache *cache, uint32_t
 	if (number < cache->ahead || number < AHEAD_FIRST)
 		return 0;
 	/* Powers of two, then multiples of the greatest: not a page, nor a huge one, that is not needed. */
-	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST : number + (number > AHEAD_MOST ? AHEAD_MOST : number);
+	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST :
+		number + (number > AHEAD_MOST ? AHEAD_MOST : number);
 	return cache->ahead - number;
 }
 
 /* No lock.  Populates memory for `many` regions from this number on. */
-void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number, uint32_t many);
+void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number,
+		      uint32_t many);

@@ -17,7 +17,8 @@ static void set_state(struct region *region, enum state state)
 {
 	uint64_t state_word = ord_load(&region->state_word);
 
-	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) | (state_word & STATE_PROPERTIES));
+	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) |
+			  (state_word & STATE_PROPERTIES));
 }
 
 static void remember(struct peerdma_cache *cache, uint32_t number, enum inspect_reason why)
@@ -30,7 +31,8 @@ static void remember(struct peerdma_cache *cache, uint32_t number, enum inspect_
 	};
 }
 
-void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum inspect_reason why)
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list,
+		    enum inspect_reason why)
 {
 	struct region *region = &cache->regions[number];
 	uint64_t state_word = ord_load_acquire(&region->state_word);
@@ -39,7 +41,8 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 	region_remove(cache, region);
 	/* The thread that registers it makes it LIVE without the lock: one of the two comes first. */
 	if (state_of(state_word) == STATE_PENDING) {
-		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word), STATE_KILLED) | (state_word & STATE_PROPERTIES)))
+		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word),
+			STATE_KILLED) | (state_word & STATE_PROPERTIES)))
 			return;
 	}
 	set_state(region, STATE_DYING);
@@ -103,7 +106,8 @@ static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 }
 
 /* Lock.  Empties all threads' refs.  True: another thread, which makes no fence, may be in the middle of a hit. */
-static bool may_be_hit(struct peerdma_cache *cache, const struct thread_cache *self, uint32_t number)
+static bool may_be_hit(struct peerdma_cache *cache, const struct thread_cache *self,
+		       uint32_t number)
 {
 	uint32_t gen = state_gen(ord_load(&cache->regions[number].state_word));
 	bool unsettled = false;
@@ -171,7 +175,8 @@ void teardown_later(struct peerdma_cache *cache, struct teardown *list)
 
 void teardown_unsettled(struct peerdma_cache *cache)
 {
-	struct teardown list = { .first = cache->unsettled, .count = (uint32_t)cache->stats.unsettled, .notify = NO_REGION };
+	struct teardown list = { .first = cache->unsettled,
+				 .count = (uint32_t)cache->stats.unsettled, .notify = NO_REGION };
 
 	if (list.first == NO_REGION)
 		return;
@@ -221,7 +226,8 @@ void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 		struct region *region = &cache->regions[n];
 
 		next = region->next;
-		cache->ops.remove(cache->arg, region->pub.addr, region->pub.length, region->pub.registration);
+		cache->ops.remove(cache->arg, region->pub.addr, region->pub.length,
+				  region->pub.registration);
 		set_state(region, STATE_FREE);
 		do {
 			top = ord_load(&cache->returned);
@@ -311,7 +317,8 @@ void teardown_last_ref(struct peerdma_cache *cache, uint32_t number)
 	teardown_finish(cache, &list);
 }
 
-void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word)
+void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region,
+		    uint64_t state_word)
 {
 	struct teardown list = TEARDOWN_NONE;
 

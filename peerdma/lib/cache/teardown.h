@@ -16,14 +16,17 @@
 struct teardown {
 	uint32_t first;			/* through region->next */
 	uint32_t count;
-	bool freed;			/* their memory goes away: ended() is called for held regions */
-	uint32_t notify;		/* through region->next: these regions, with a ref each until teardown_notify() */
+	/* Their memory goes away: ended() is called for held regions */
+	bool freed;
+	/* Through region->next: these regions, with a ref each until teardown_notify() */
+	uint32_t notify;
 };
 
 #define TEARDOWN_NONE ((struct teardown){ .first = NO_REGION, .notify = NO_REGION })
 
 /* Lock.  Takes a LIVE or PENDING region out of the index, so that no hit finds it; into the list if it was LIVE. */
-void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list, enum inspect_reason why);
+void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardown *list,
+		    enum inspect_reason why);
 /*
  * Lock, released if other threads must be waited for.  From here on no ref of the list's regions can be taken.
  * Held regions leave the list.
@@ -41,6 +44,7 @@ void teardown_unsettled(struct peerdma_cache *cache);
 /* No lock.  A ref was put of a region that may be DEAD: finishes if it was the last. */
 void teardown_last_ref(struct peerdma_cache *cache, uint32_t number);
 /* No lock.  Ends a region that a hit found stale, unless its state word has changed. */
-void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region, uint64_t state_word);
+void teardown_stale(struct peerdma_cache *cache, struct thread_cache *self, struct region *region,
+		    uint64_t state_word);
 /* No lock, and no thread caches any more.  Ends all regions, held or not, and returns how many. */
 uint32_t teardown_all(struct peerdma_cache *cache);

@@ -9,14 +9,19 @@
 #include "thread_cache.h"
 
 #define SLOTS_FIRST	256
-#define SLOTS_NEAR	(1U << 16)	/* so many fit into a processor's second-level cache, beside all else */
+/* So many fit into a processor's second-level cache, beside all else */
+#define SLOTS_NEAR	(1U << 16)
 #define GROWTH		2
-#define CROWDED		3	/* eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
-#define CROWDED_HITS	64	/* so many hits for each get that found no slot: slots are not worth more memory */
+/* Eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
+#define CROWDED		3
+/* So many hits for each get that found no slot: slots are not worth more memory */
+#define CROWDED_HITS	64
 #define PAGE		(1ULL << RANGE_SHIFT)
-#define BLOCKS_SHIFT	3	/* log2 of the blocks in a region, at least, unless blocks are pages or the region's own */
+/* Log2 of the blocks in a region, at least, unless blocks are pages or the region's own */
+#define BLOCKS_SHIFT	3
 #define BLOCKS_EACH	(2U << BLOCKS_SHIFT)	/* at most, but for those of BLOCK_MAX */
-#define REFS_EAGER	32768U	/* 512 KiB of address space; pages that are not used take no memory */
+/* 512 KiB of address space; pages that are not used take no memory */
+#define REFS_EAGER	32768U
 #define REFS_PATIENCE	1024U	/* slow puts before the refs grow */
 #define REFS_PAGE	256U	/* refs in 4096 bytes */
 #define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* log2 of the pages in an area */
@@ -54,7 +59,8 @@ static void blocks_forget(struct thread_cache *tc)
  */
 static uint32_t block_of(const struct thread_cache *tc, uint64_t first, uint64_t end)
 {
-	uint32_t bits = 63 - (uint32_t)__builtin_clzll(end - first), whole = (uint32_t)__builtin_ctzll(first | end);
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(end - first),
+		whole = (uint32_t)__builtin_ctzll(first | end);
 	uint32_t few = slots_count(tc) <= SLOTS_NEAR ? BLOCKS_SHIFT : 1;
 	uint32_t size = bits < few ? 0 : bits - few;
 
@@ -104,7 +110,8 @@ static size_t refs_size(uint32_t capacity)
 {
 	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
 
-	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 * sizeof(uint64_t));
+	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 *
+			      sizeof(uint64_t));
 }
 
 /* Lock. */
@@ -137,7 +144,8 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 			page |= 63;
 		if (!(word >> page % 64 & 1))
 			continue;
-		for (uint32_t i = page * REFS_PAGE; i < tc->capacity && i < (page + 1) * REFS_PAGE; i++) {
+		for (uint32_t i = page * REFS_PAGE; i < tc->capacity && i < (page + 1) * REFS_PAGE;
+		     i++) {
 			if (ord_load(&tc->refs[i].count))
 				spill(tc, i);
 		}
@@ -236,7 +244,8 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 {
 	/* Not beside another thread's: processors fetch cache lines in pairs. */
 	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
-	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready : REFS_EAGER;
+	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready :
+		REFS_EAGER;
 	struct thread_refs *refs;
 
 	if (!tc)
@@ -299,7 +308,8 @@ static bool slots_too_few(const struct thread_cache *tc)
 	uint64_t blocks;
 
 	cache_lock(cache);
-	blocks = cache->stats.count * BLOCKS_EACH + (cache->stats.bytes >> (RANGE_SHIFT + BLOCK_MAX));
+	blocks = cache->stats.count * BLOCKS_EACH +
+		(cache->stats.bytes >> (RANGE_SHIFT + BLOCK_MAX));
 	cache_unlock(cache);
 	return slots_count(tc) < SLOTS_LAST && slots_count(tc) / 8 * CROWDED < blocks;
 }
@@ -326,7 +336,8 @@ static bool free_at(const struct thread_cache *tc, uint32_t at)
 }
 
 /* In all areas that the page's block and the region share: so a get there finds the block at once or not at all. */
-static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, uint64_t page, uint32_t size)
+static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, uint64_t page,
+			uint32_t size)
 {
 	uint64_t from = page >> size << size, to = from + (1ULL << size);
 

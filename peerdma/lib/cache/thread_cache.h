@@ -32,17 +32,20 @@ struct thread_cache {
 	uint64_t get_serial;
 	uint64_t put_serial;
 	uint64_t slot_mask;
-	uint32_t *slots;		/* offsets in refs, in bytes; behind them half as many second slots */
+	/* Offsets in refs, in bytes; behind them half as many second slots */
+	uint32_t *slots;
 	struct thread_refs *refs;	/* by the region's number */
 	struct region *regions;
 	uint64_t hits;			/* by slots */
-	uint64_t *touched;		/* a bit for each page of refs: it may have other values than 0 */
+	/* A bit for each page of refs: it may have other values than 0 */
+	uint64_t *touched;
 
 	uint64_t serial __attribute__((aligned(64)));
 	uint64_t index_hits;
 	struct thread_cache *next;	/* lock: in cache->threads */
 	uint32_t capacity;		/* lock: number of refs */
-	bool fence;			/* written by the thread with the lock: its hits make a fence */
+	/* Written by the thread with the lock: its hits make a fence */
+	bool fence;
 	bool monitored;
 	struct index_place place;	/* where in the index the thread looked last */
 	uint32_t crowded;		/* gets that found no slot, since hits_then */
@@ -54,8 +57,10 @@ struct thread_cache {
 	uint32_t marked;		/* the thread's next call is to call deferred_drain() */
 	uint32_t slow_puts;		/* because there are fewer refs than regions */
 	bool draining;			/* the thread is in deferred_drain(), perhaps in remove() */
-	uint32_t owner;			/* OWNER_*: the thread and the cache end in any order; the first leaves the second to free this */
-	uint8_t *areas;			/* AREAS of them: turn + log2 of the block's size in pages */
+	/* OWNER_*: the thread and the cache end in any order; the first leaves the second to free this. */
+	uint32_t owner;
+	/* AREAS of them: turn + log2 of the block's size in pages */
+	uint8_t *areas;
 	uint8_t turn;			/* entries of other turns are void; never 0 */
 };
 
@@ -63,7 +68,8 @@ struct thread_cache {
 #define OWNER_LEAVING	1		/* the thread ends */
 #define OWNER_ORPHAN	2		/* the cache is gone */
 
-#define THREAD_LAST 4	/* more would take too much of the static TLS that is reserved for libraries loaded by dlopen() */
+/* More would take too much of the static TLS that is reserved for libraries loaded by dlopen() */
+#define THREAD_LAST 4
 #define SLOTS_SHIFT 42
 #define SECONDS_SHIFT 29
 #define SLOTS_LAST (1U << (64 - SLOTS_SHIFT))
@@ -77,14 +83,16 @@ struct thread_state {
 	int32_t block[THREAD_LAST];
 	uint32_t locks;		/* locks of caches that the thread has: lock.h */
 	bool ending_left;	/* the thread is in left() */
-	void (*left)(void);	/* to be called when the thread releases its lock; NULL: no signal handler left anything */
+	/* To be called when the thread releases its lock; NULL: no signal handler left anything */
+	void (*left)(void);
 };
 
 /* Of no cache: its serials are 0. */
 extern struct thread_cache thread_cache_none;
 
 #ifndef this_thread	/* a test whose threads are coroutines defines it */
-extern _Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"),
+	visibility("hidden")));
 #endif
 
 /*
@@ -95,13 +103,15 @@ extern _Thread_local struct thread_state this_thread __attribute__((tls_model("i
 
 static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
-	return &tc->slots[(addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SLOTS_SHIFT & tc->slot_mask];
+	return &tc->slots[(addr & (uint64_t)(int64_t)block) *
+			  SLOTS_FACTOR >> SLOTS_SHIFT & tc->slot_mask];
 }
 
 /* If another region has the first one.  By other bits, so that blocks that share a first slot rarely share the second. */
 static inline uint32_t *second_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
-	return &tc->slots[tc->slot_mask + 1 + ((addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR >> SECONDS_SHIFT & tc->slot_mask >> 1)];
+	return &tc->slots[tc->slot_mask + 1 + ((addr & (uint64_t)(int64_t)block) *
+					       SLOTS_FACTOR >> SECONDS_SHIFT & tc->slot_mask >> 1)];
 }
 
 #define AREA_TURN	16U	/* turns are multiples of it */
@@ -117,15 +127,18 @@ static inline int32_t block_at(const struct thread_cache *tc, uint64_t addr)
 {
 	uint32_t size = *area_of(tc, addr) ^ tc->turn;
 
-	return size <= BLOCK_MAX ? -(1 << (RANGE_SHIFT + size)) : this_thread.block[tc->serial % THREAD_LAST];
+	return size <= BLOCK_MAX ? -(1 << (RANGE_SHIFT + size)) :
+	       this_thread.block[tc->serial % THREAD_LAST];
 }
 
 /* Refs and regions have the same order, with this ratio of sizes. */
 #define REFS_STEP	(sizeof(struct region) / sizeof(struct thread_refs))
 
-static inline struct thread_refs *refs_of(const struct thread_cache *tc, const struct region *region)
+static inline struct thread_refs *refs_of(const struct thread_cache *tc,
+					  const struct region *region)
 {
-	return (struct thread_refs *)((char *)tc->refs + ((uintptr_t)region - (uintptr_t)tc->regions) / REFS_STEP);
+	return (struct thread_refs *)((char *)tc->refs +
+				      ((uintptr_t)region - (uintptr_t)tc->regions) / REFS_STEP);
 }
 
 static inline struct thread_refs *refs_at(const struct thread_cache *tc, uint32_t at)
@@ -138,7 +151,8 @@ static inline struct region *region_at(const struct thread_cache *tc, uint32_t a
 	return (struct region *)((char *)tc->regions + (uint64_t)at * REFS_STEP);
 }
 
-static inline bool covered_at(const struct thread_cache *tc, uint32_t at, uint64_t addr, uint64_t length)
+static inline bool covered_at(const struct thread_cache *tc, uint32_t at, uint64_t addr,
+			      uint64_t length)
 {
 	return range_covers(ord_load(&refs_at(tc, at)->range), addr, length);
 }
