@@ -32,21 +32,6 @@ static const char usage[] =
 
 #define FILE_MODE	0644	/* the exporter is another user */
 
-static int write_all(int fd, const char *text, size_t length)
-{
-	while (length) {
-		ssize_t n = write(fd, text, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
-
 /* A new file takes the old one's place: the collector may read at any moment, files "*.prom" only. */
 static int replace(const char *file, const char *text, size_t length)
 {
@@ -67,7 +52,7 @@ static int replace(const char *file, const char *text, size_t length)
 		free(temporary);
 		return ret;
 	}
-	ret = fchmod(fd, FILE_MODE) ? -errno : write_all(fd, text, length);
+	ret = fchmod(fd, FILE_MODE) ? -errno : file_write_all(fd, text, length);
 	if (close(fd) && !ret)
 		ret = -errno;
 	if (!ret && rename(temporary, file))
