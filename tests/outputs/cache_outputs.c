@@ -10,6 +10,7 @@
 
 #include "remote_cache.h"
 #include "base/tool.h"
+#include "metrics/metrics.h"
 #include "top/top.h"
 
 static int error, count;
@@ -125,6 +126,22 @@ static void run(const char *line)
 	printf("\n");
 }
 
+/* Whether all caches could be read, as `peerdma metrics` says. */
+static void readable(const struct tool *tool)
+{
+	struct metrics m;
+
+	if (metrics_collect(tool, true, false, &m))
+		exit(1);
+	for (size_t i = 0; i < m.of[METRIC_SOURCE_READABLE].count; i++) {
+		const struct metric_sample *s = &m.of[METRIC_SOURCE_READABLE].samples[i];
+
+		if (strstr(s->labels, "caches"))
+			printf("%zu not permitted, %zu not readable: source %s is %d\n", refused, unread, s->labels, (int)s->value);
+	}
+	metrics_free(&m);
+}
+
 int main(void)
 {
 	static const int errors[] = { -ESRCH, -EACCES, -ENODATA, -EPROTO, -EFBIG, -E2BIG, -EAGAIN, -ENOMEM, -EBADMSG };
@@ -173,7 +190,11 @@ int main(void)
 	top_text(&tool, &s, TOP_BY_PID, 1000, stdout);
 	top_json(&s);
 	top_free(&s);
-	refused = 0;
+	for (refused = 0; refused < 2; refused++) {
+		for (unread = 0; unread < 2; unread++)
+			readable(&tool);
+	}
+	refused = unread = 0;
 	tool.root = "/tmp";
 	printf("%d %zu\n", top_read_caches(&tool, &s), s.process_count);
 	return 0;
