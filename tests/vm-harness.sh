@@ -259,6 +259,21 @@ for topology in ports switch sockets; do
 		"$(grep -o ivshmem-plain "$work/stdout" | wc -l) $(grep -o edu, "$work/stdout" | wc -l)"
 done
 
+# Another user's tree: nothing in it can be written. Root can write everywhere, so root asks as another user.
+mkdir "$work/tree" "$work/tree/build"
+cp -r "$top/vm" "$work/tree"
+chmod 755 "$work" "$work/tree/build"
+find "$work/tree/vm" -exec chmod a+rX {} +
+mkdir -m 755 "$work/tree/build/cache"
+chmod a-w "$work/tree/build/cache"
+as_other=
+[ "$(id -u)" != 0 ] || as_other="setpriv --reuid 65534 --regid 65534 --clear-groups"
+$as_other "$work/tree/vm/run" --dry-run >"$work/stdout" 2>&1
+expect "another user's tree: exit code" 125 $?
+contains "another user's tree: remedy" "cannot be written by this user; run it as the owner of $work/tree" "$work/stdout"
+expect "another user's tree: one line" 1 "$(wc -l <"$work/stdout")"
+chmod u+w "$work/tree/build/cache"
+
 # In the guest: every GPU and card as "kind parent bridges node translated".
 # What lies between a device and the processor: its path in sysfs tells.
 cat >"$work/devices.sh" <<'END'

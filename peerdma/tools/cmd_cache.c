@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ static const char *share(uint64_t part, uint64_t whole, char buf[24])
 {
 	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
 
-	snprintf(buf, 24, "%.1f%%", (double)(int)(percent * 10) / 10);
+	snprintf(buf, 24, "%.1f%%", floor(percent * 10) / 10);
 	return buf;
 }
 
@@ -184,15 +185,28 @@ static void print_process(const struct remote_process *p)
 		print_cache(&p->caches.caches[i]);
 }
 
-static void print_processes(const struct remote_process *processes, size_t count, size_t refused)
+static void print_unread(const struct remote_processes *all)
 {
+	if (!all->unread_count)
+		return;
+	printf("The caches of %zu process%s cannot be read:", all->unread_count,
+	       all->unread_count == 1 ? "" : "es");
+	for (size_t i = 0; i < all->unread_count; i++)
+		printf("%s %" PRIu64, i ? "," : "", all->unread[i]);
+	puts("; 'peerdma cache PID' prints the reason.");
+}
+
+static void print_processes(const struct remote_processes *all)
+{
+	const struct remote_process *processes = all->processes;
+	size_t count = all->count, refused = all->refused;
 	static const char *const titles[] = {
 		"PID>", "COMMAND", "CACHE>", "GETS>", "HITS>", "MISSES>", "STALE>", "REGIONS>",
 		"SIZE>",
 	};
 	struct table *table;
 
-	if (!count)
+	if (!count && !all->unread_count)
 		puts("No process that this user may look at has a registration cache.");
 	table = count ? table_new(titles, sizeof(titles) / sizeof(titles[0])) : NULL;
 	for (size_t i = 0; i < count; i++) {
@@ -212,6 +226,7 @@ static void print_processes(const struct remote_process *processes, size_t count
 	}
 	if (table)
 		table_print(table, "");
+	print_unread(all);
 	if (refused)
 		printf("%zu process%s may not be looked at; %s.\n", refused,
 		       refused == 1 ? "" : "es", geteuid() ? "run as root to see all" :
@@ -273,13 +288,15 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 	}
 }
 
-static int json_processes(const struct remote_process *processes, size_t count, size_t refused)
+static int json_processes(const struct remote_processes *all)
 {
+	const struct remote_process *processes = all->processes;
 	struct json_object *o = json_new("peerdma-cache/1"), *array, *item, *caches;
 
-	json_number(o, "not_permitted", refused);
+	json_number(o, "not_permitted", all->refused);
+	json_number(o, "not_readable", all->unread_count);
 	array = json_array_in(o, "processes");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < all->count; i++) {
 		item = json_append(array);
 		json_number(item, "pid", processes[i].pid);
 		json_text(item, "comm", processes[i].comm);
@@ -321,6 +338,10 @@ static int why(uint64_t pid, int error)
 		warn("cache: process %" PRIu64 " has more caches, threads or regions than are read at once, or changes them all "
 		     "the time; ask for fewer with --regions", pid);
 		return EXIT_UNKNOWN;
+	case -E2BIG:
+		warn("cache: process %" PRIu64 " has too many caches: at most %d, of at most %u threads each, are read",
+		     pid, REMOTE_CACHES_MAX, REMOTE_THREADS_MAX);
+		return EXIT_UNKNOWN;
 	case -EAGAIN:
 		warn("cache: process %" PRIu64
 		     ": caches or threads came or went each time that it was looked at; try again",
@@ -346,7 +367,7 @@ static int one(const struct tool *tool, uint64_t pid, size_t most)
 		return why(pid, ret);
 	ret = EXIT_OK;
 	if (tool->json)
-		ret = json_processes(&process, 1, 0);
+		ret = json_processes(&(struct remote_processes){ .processes = &process, .count = 1 });
 	else
 		print_process(&process);
 	remote_process_free(&process);
@@ -365,9 +386,9 @@ static int everyone(const struct tool *tool, size_t most)
 		return EXIT_UNKNOWN;
 	}
 	if (tool->json)
-		ret = json_processes(all.processes, all.count, all.refused);
+		ret = json_processes(&all);
 	else
-		print_processes(all.processes, all.count, all.refused);
+		print_processes(&all);
 	remote_processes_free(&all);
 	return ret;
 }

@@ -13,7 +13,6 @@ _Static_assert(REMOTE_ENDED_MAX == INSPECT_ENDED, "all that the cache keeps");
 
 #define TRIES		50
 #define CHUNK		512U		/* regions at a time */
-#define THREADS_MAX	65536U
 
 static int get(struct remote_memory *m, uint64_t addr, void *to, size_t length)
 {
@@ -172,6 +171,43 @@ static void read_ended(const struct cache_stats *stats, struct remote_cache *out
 	}
 }
 
+static bool within(const uint64_t *counts, size_t n, uint64_t max)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (counts[i] > max)
+			return false;
+	}
+	return true;
+}
+
+/* A failure is counted after its miss: there may be one whose miss another processor does not see yet. */
+static bool makes_sense(const struct cache_stats *s)
+{
+	const uint64_t counts[] = {
+		s->bytes, s->host, s->device, s->bar1_use, s->late_hits, s->misses, s->failures,
+		s->merges, s->evictions, s->retries, s->invalidations, s->stale, s->fences,
+		s->gone_hits, s->gone_slot_hits,
+	};
+	const uint64_t regions[] = { s->count, s->dead };
+
+	return s->used <= ENTRY_NUMBERS && within(regions, 2, s->used) &&
+	       s->failures <= s->misses + 1 &&
+	       within(counts, sizeof(counts) / sizeof(counts[0]), REMOTE_COUNT_MAX);
+}
+
+/* The process may change the counters while they are copied: those of two times may contradict each other. */
+static int read_struct(struct reading *r, uint64_t at)
+{
+	int ret;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		ret = get(r->memory, at, &r->cache, sizeof(r->cache));
+		if (ret || makes_sense(&r->cache.stats))
+			return ret;
+	}
+	return -EBADMSG;
+}
+
 static int read_threads(struct reading *r)
 {
 	struct peerdma_cache_counters *counters = &r->out->counters;
@@ -190,12 +226,18 @@ static int read_threads(struct reading *r)
 				return -ENOMEM;
 			r->threads = bigger;
 		}
-		ret = r->count == THREADS_MAX ? -EBADMSG :
+		ret = r->count == REMOTE_THREADS_MAX ? -E2BIG :
 			get(r->memory, (uintptr_t)at, &r->threads[r->count], sizeof(*at));
 		if (ret)
 			return ret;
+		if (!within((uint64_t[]){ r->threads[r->count].hits,
+					  r->threads[r->count].index_hits }, 2, REMOTE_COUNT_MAX))
+			return -EBADMSG;
 		inspect_count_thread(r->threads[r->count].hits, r->threads[r->count].index_hits,
 				     counters);
+		if (!within((uint64_t[]){ counters->hits, counters->hits_front }, 2,
+			    REMOTE_COUNT_MAX))
+			return -EBADMSG;
 	}
 	return 0;
 }
@@ -204,7 +246,7 @@ static int read_threads(struct reading *r)
 static int read_cache(struct reading *r, uint64_t at)
 {
 	struct peerdma_cache *cache = &r->cache, again;
-	int ret = get(r->memory, at, cache, sizeof(*cache));
+	int ret = read_struct(r, at);
 	uint32_t used = cache->stats.used;
 
 	if (ret)
@@ -214,8 +256,6 @@ static int read_cache(struct reading *r, uint64_t at)
 	read_ended(&cache->stats, r->out);
 	ret = read_threads(r);
 	inspect_sum(&r->out->counters);
-	if (!ret && used > ENTRY_NUMBERS)
-		ret = -EBADMSG;
 	r->out->left_out = r->most ? 0 : r->out->counters.regions;
 	for (uint32_t i = 0; !ret && r->most && i < used; i += CHUNK)
 		ret = read_chunk(r, i, used - i < CHUNK ? used - i : CHUNK);
@@ -229,8 +269,19 @@ static int read_cache(struct reading *r, uint64_t at)
 
 /* ---- all of them ---- */
 
+/* A list that leads back to itself has the same cache twice. */
+static int too_many(const struct remote_caches *c, size_t from)
+{
+	for (size_t i = from; i + 1 < c->count; i++) {
+		if (c->caches[i].serial == c->caches[c->count - 1].serial)
+			return -EBADMSG;
+	}
+	return -E2BIG;
+}
+
 static int read_list(struct remote_memory *m, uint64_t at, size_t most, struct remote_caches *out)
 {
+	size_t before = out->count;
 	struct reading r;
 	int ret = 0;
 
@@ -238,7 +289,7 @@ static int read_list(struct remote_memory *m, uint64_t at, size_t most, struct r
 		struct remote_cache *bigger;
 
 		if (out->count == REMOTE_CACHES_MAX)
-			return -EBADMSG;
+			return too_many(out, before);
 		bigger = realloc(out->caches, (out->count + 1) * sizeof(*bigger));
 		if (!bigger)
 			return -ENOMEM;

@@ -15,6 +15,7 @@
 #include "peerdma_cache.h"
 
 #define REMOTE_CACHES_MAX	1024
+#define REMOTE_THREADS_MAX	65536U	/* of a cache */
 #define REMOTE_PAGES_MAX	16
 #define REMOTE_ENDED_MAX	32
 
@@ -25,6 +26,8 @@ struct remote_memory {
 	uint64_t budget;	/* bytes, each read counting as REMOTE_READ_COST more */
 };
 
+/* No counter gets so far: once a nanosecond, that takes 36 years.  Sums of a few do not overflow. */
+#define REMOTE_COUNT_MAX	(1ULL << 60)
 #define REMOTE_READ_COST	512
 /* Some seconds; 10^6 regions of 100 threads take 1.7 GB */
 #define REMOTE_BUDGET		(8ULL << 30)
@@ -70,6 +73,7 @@ struct remote_caches {
  *
  *   -EPROTO   not such a page, or of a libpeerdma with another layout or INSPECT_VERSION
  *   -EBADMSG  what is there makes no sense
+ *   -E2BIG    more than REMOTE_CACHES_MAX caches, or REMOTE_THREADS_MAX threads of one
  *   -EAGAIN   it changed each time that it was looked at
  *   -EFBIG    it has more than the budget allows
  *   -ENOMEM, or read()'s error
@@ -98,6 +102,8 @@ struct remote_processes {
 	struct remote_process *processes;
 	size_t count;
 	size_t refused;		/* not permitted: they may have caches */
+	uint64_t *unread;	/* of these processes, what there is could not be interpreted */
+	size_t unread_count;
 };
 
 /* 0, -ENOMEM, or -errno: /proc cannot be read. */

@@ -119,6 +119,17 @@ out:
 	return plain_error(ret);
 }
 
+static int add_unread(struct remote_processes *all, uint64_t pid)
+{
+	uint64_t *bigger = reallocarray(all->unread, all->unread_count + 1, sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	all->unread = bigger;
+	bigger[all->unread_count++] = pid;
+	return 0;
+}
+
 int remote_processes_read(size_t most, struct remote_processes *out)
 {
 	struct dirent *entry;
@@ -138,7 +149,6 @@ int remote_processes_read(size_t most, struct remote_processes *out)
 			break;
 		}
 		out->processes = bigger;
-		/* Processes that end meanwhile, or whose memory makes no sense, are left out. */
 		switch (remote_process_read(pid, most, &bigger[out->count])) {
 		case 0:
 			out->count++;
@@ -149,6 +159,11 @@ int remote_processes_read(size_t most, struct remote_processes *out)
 		case -ENOMEM:
 			ret = -ENOMEM;
 			break;
+		case -ESRCH:	/* it has ended meanwhile */
+		case -ENODATA:
+			break;
+		default:
+			ret = add_unread(out, pid);
 		}
 	}
 	if (proc)
@@ -163,6 +178,7 @@ void remote_processes_free(struct remote_processes *all)
 	for (size_t i = 0; i < all->count; i++)
 		remote_process_free(&all->processes[i]);
 	free(all->processes);
+	free(all->unread);
 	memset(all, 0, sizeof(*all));
 }
 

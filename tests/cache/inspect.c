@@ -13,10 +13,14 @@
  *   threads	a second thread with hits, that lives; a third that has ended
  *   child	a forked child without a cache, whose number it says
  *   closed	its cache closed
+ *   another	its page has another version
+ *   impossible	more hits than fit
+ *   many	1024 caches more
  *   busy	a thread that uses and ends regions, and one that makes and closes caches, until it ends
  */
 #include <pthread.h>
 
+#include "../../peerdma/lib/cache/thread_cache.h"
 #include "../check.h"
 #include "nothing.h"
 
@@ -146,6 +150,27 @@ static long child(void)
 	_exit(0);
 }
 
+/* Where the library's page is. */
+static struct inspect_page *find_page(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long at = 0;
+	char line[512];
+
+	MUST(maps);
+	while (!at && fgets(line, sizeof(line), maps))
+		at = strstr(line, "/memfd:" INSPECT_NAME) ? strtoul(line, NULL, 16) : 0;
+	fclose(maps);
+	MUST(at);
+	return (struct inspect_page *)at;
+}
+
+static void many(void)
+{
+	for (int i = 0; i < 1024; i++)
+		make();
+}
+
 static void *uses_and_ends(void *arg)
 {
 	for (uint64_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
@@ -199,6 +224,12 @@ int main(int argc, char **argv)
 			extra = child();
 		else if (!strcmp(state, "closed"))
 			peerdma_cache_close(cache), cache = NULL;
+		else if (!strcmp(state, "another"))
+			find_page()->version++;
+		else if (!strcmp(state, "impossible"))
+			cache->stats.gone_hits = UINT64_MAX - 1;
+		else if (!strcmp(state, "many"))
+			many();
 		else if (!strcmp(state, "busy"))
 			for (n = 0; n < 2; n++)
 				MUST(!pthread_create(&busy[n], NULL, n ? makes_and_closes : uses_and_ends, NULL));

@@ -9,7 +9,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include "../../peerdma/lib/cache/inspect.h"
+#include "../../peerdma/lib/cache/thread_cache.h"
 #include "../check.h"
 #include "nothing.h"
 #include "remote_cache.h"
@@ -217,6 +217,78 @@ static void another_version(uint64_t page)
 	}
 }
 
+static int read_result(uint64_t page)
+{
+	struct remote_memory memory = { read_own, NULL, REMOTE_BUDGET_GLANCE };
+	struct remote_caches caches = { 0 };
+	int ret = remote_caches_read(&memory, page, 0, &caches);
+
+	MUST(!ret || !caches.count);
+	remote_caches_free(&caches);
+	return ret;
+}
+
+/* Counters that no cache has. */
+static void impossible(uint64_t page)
+{
+	static const size_t huge[] = {
+		offsetof(struct cache_stats, count), offsetof(struct cache_stats, dead), offsetof(struct cache_stats, bytes),
+		offsetof(struct cache_stats, host), offsetof(struct cache_stats, device), offsetof(struct cache_stats, bar1_use),
+		offsetof(struct cache_stats, late_hits), offsetof(struct cache_stats, misses), offsetof(struct cache_stats, failures),
+		offsetof(struct cache_stats, merges), offsetof(struct cache_stats, evictions), offsetof(struct cache_stats, retries),
+		offsetof(struct cache_stats, invalidations), offsetof(struct cache_stats, stale), offsetof(struct cache_stats, fences),
+		offsetof(struct cache_stats, gone_hits), offsetof(struct cache_stats, gone_slot_hits),
+	};
+	struct cache_stats right;
+
+	cache = make();
+	use(cache, 1, USED);
+	when = UINT32_MAX;
+	right = cache->stats;
+	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+		*(uint64_t *)((char *)&cache->stats + huge[i]) = UINT64_MAX - 1;
+		MUST(read_result(page) == -EBADMSG);
+		cache->stats = right;
+	}
+	/* Together they do not overflow either. */
+	cache->stats.late_hits = cache->stats.gone_hits = REMOTE_COUNT_MAX;
+	MUST(read_result(page) == -EBADMSG);
+	cache->stats = right;
+	cache->stats.failures = right.misses + 2;
+	MUST(read_result(page) == -EBADMSG);
+	cache->stats = right;
+	cache->stats.count = right.used + 1;
+	MUST(read_result(page) == -EBADMSG);
+	cache->stats = right;
+	cache->threads->hits += REMOTE_COUNT_MAX;
+	MUST(read_result(page) == -EBADMSG);
+	cache->threads->hits -= REMOTE_COUNT_MAX;
+	MUST(!read_result(page));
+	peerdma_cache_close(cache);
+}
+
+/* As many as are read, and one more; and a list that has no end. */
+static void many_caches(uint64_t page)
+{
+	static struct peerdma_cache *all[REMOTE_CACHES_MAX + 1];
+	struct peerdma_cache *next;
+
+	when = UINT32_MAX;
+	for (size_t i = 0; i < REMOTE_CACHES_MAX; i++)
+		all[i] = make();
+	MUST(!read_result(page));
+	all[REMOTE_CACHES_MAX] = make();
+	MUST(read_result(page) == -E2BIG);
+	/* The newest is the first. */
+	next = all[9]->next;
+	MUST(next == all[8]);
+	all[9]->next = all[REMOTE_CACHES_MAX / 2];
+	MUST(read_result(page) == -EBADMSG);
+	all[9]->next = next;
+	for (size_t i = 0; i <= REMOTE_CACHES_MAX; i++)
+		peerdma_cache_close(all[i]);
+}
+
 int main(void)
 {
 	unsigned int total = 0, most;
@@ -234,6 +306,8 @@ int main(void)
 	peerdma_cache_close(make());
 	page = page_find();
 	another_version(page);
+	impossible(page);
+	many_caches(page);
 	for (what = 0; what < EVENTS; what++) {
 		when = UINT32_MAX;
 		most = once(page);

@@ -43,6 +43,11 @@ def run(*args):
                           stdin=subprocess.DEVNULL, check=False)
 
 
+def other(*args):
+    """The output of another subcommand."""
+    return subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL, check=False).stdout
+
+
 def told(*args):
     done = run("--json", *args)
     if done.returncode:
@@ -168,6 +173,28 @@ class Seen(unittest.TestCase):
         process.go_on()
         process.state()
         self.assertIn("has no registration cache", run(process.popen.pid).stderr)
+
+    def test_not_read(self):
+        """Caches that cannot be read: the reason of one process; in views of all, that they exist."""
+        for state, code, word in (("another", 2, "libpeerdma of another release"), ("impossible", 1, "invalid data"),
+                                  ("many", 2, "too many caches: at most 1024")):
+            process = Process(self, "used", state)
+            process.state()
+            before = told()["not_readable"]
+            process.go_on()
+            process.state()
+            pid = process.popen.pid
+            for args in ((pid,), (pid, "--json"), (pid, "--regions", "all")):
+                done = run(*args)
+                self.assertEqual((done.returncode, done.stdout), (code, ""), state)
+                self.assertIn(word, done.stderr)
+            answer = told()
+            self.assertEqual(answer["not_readable"], before + 1, state)
+            self.assertNotIn(pid, [p["pid"] for p in answer["processes"]])
+            self.assertRegex(run().stdout, rf"The caches of .* cannot be read:.* {pid}\b")
+            self.assertIn('peerdma_source_readable{source="caches"} 0', other("metrics", "--no-doctor"))
+            self.assertRegex(other("top", "--once"), "registration caches: those of [0-9]+ processes cannot be read")
+            process.end()
 
     def test_refused(self):
         done = run(2 ** 31)

@@ -43,7 +43,8 @@ static void check_cache(const struct remote_cache *cache)
 {
 	const struct peerdma_cache_counters *c = &cache->counters;
 
-	MUST(c->gets == c->hits + c->misses);
+	MUST(c->gets == c->hits + c->misses && c->hits <= c->gets && c->hits_front <= c->hits);
+	MUST(c->failures <= c->misses + 1);
 	MUST(cache->ended_count <= REMOTE_ENDED_MAX);
 	for (size_t i = 0; i < cache->ended_count; i++)
 		MUST(cache->ended[i].why);

@@ -4,7 +4,9 @@
 
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,10 +19,10 @@ CUDA = sys.argv.pop(1)          # the folder of softgpu's libcuda.so.1
 FEW = ["--count", "3", "--seconds", "0.01", "--threads", "1,2"]
 
 
-def run(*args, env=None):
+def run(*args, env=None, **more):
     environment = {"LC_ALL": "C.UTF-8", **os.environ, "PEERDMA_CUDA": "off", **(env or {})}
     return subprocess.run([COMMAND, "bench", *args], capture_output=True, text=True, env=environment, timeout=600,
-                          stdin=subprocess.DEVNULL, check=False)
+                          stdin=subprocess.DEVNULL, check=False, **more)
 
 
 def told(*args, env=None):
@@ -124,6 +126,51 @@ class Bench(unittest.TestCase):
             done = run(*forever, os.path.join(folder, "bench.svg"), env={"PATH": folder})
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("gnuplot-nox", done.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+    def gnuplot(self, folder, draws):
+        """A folder for PATH with a gnuplot that takes its commands and does `draws`."""
+        path = os.path.join(folder, "bin")
+        os.mkdir(path)
+        with open(os.path.join(path, "gnuplot"), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n/bin/cat > /dev/null\n{draws}\n")
+        os.chmod(os.path.join(path, "gnuplot"), 0o755)
+        return {"PATH": path}
+
+    def test_svg_not_written(self):
+        """What could not be written as a whole is an error, and no new file."""
+        few = ("cache", "--count", "2", "--seconds", "0.001", "--sizes", "4", "--threads", "1", "--svg")
+
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with tempfile.TemporaryDirectory() as folder:
+            # As gnuplot, it exits with 0 whether its output was written or not.
+            env = self.gnuplot(folder, "/usr/bin/head -c 100000 /dev/zero; exit 0")
+            file = os.path.join(folder, "bench.svg")
+            done = run(*few, "/dev/full", env=env)
+            self.assertEqual((done.returncode, done.stderr), (1, "peerdma: bench: /dev/full: No space left on device\n"))
+            done = run(*few, file, env=env, preexec_fn=small)
+            self.assertEqual((done.returncode, done.stderr), (1, f"peerdma: bench: {file}: File too large\n"))
+            self.assertEqual(os.listdir(folder), ["bin"])
+            with open(file, "w", encoding="utf-8") as old:
+                old.write("x" * 200000)
+            done = run(*few, file, env=env)
+            self.assertEqual((done.returncode, done.stderr, os.path.getsize(file)), (0, "", 100000))
+
+    def test_svg_interrupted(self):
+        """SIGINT leaves no file, and an old one as it was."""
+        with tempfile.TemporaryDirectory() as folder:
+            # Its first run is the check before anything is measured.
+            env = self.gnuplot(folder, "kill -INT $PPID")
+            file = os.path.join(folder, "bench.svg")
+            self.assertEqual(run("cache", "--svg", file, env=env).returncode, -signal.SIGINT)
+            self.assertFalse(os.path.exists(file))
+            with open(file, "w", encoding="utf-8") as old:
+                old.write("old")
+            self.assertEqual(run("cache", "--svg", file, env=env).returncode, -signal.SIGINT)
+            with open(file, encoding="utf-8") as old:
+                self.assertEqual(old.read(), "old")
 
     def draw(self, folder, what, *args, env=None):
         """A drawing names each line, and has no figure that is none."""

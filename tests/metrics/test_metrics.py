@@ -184,6 +184,15 @@ class Sources(Case):
         self.assertEqual(v['gpu_aperture_held_bytes{gpu="0",pci="0000:03:00.0"}'], 0)
         self.assertEqual(v['gpu_aperture_largest_free_bytes{gpu="0",pci="0000:03:00.0"}'], 256 << 20)
 
+    def test_no_root(self):
+        """As the other commands: the folder is named, and nothing is printed."""
+        m = self.machine().put("file", "")
+        for path, word in ((m.path + "/none", "No such file or directory"), (m.path + "/file", "Not a directory")):
+            for args in ((), ("--no-doctor",), ("-o", m.path + "/p.prom")):
+                done = run("--root", path, *args)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"peerdma: metrics: {path}: {word}\n"))
+        self.assertFalse(os.path.exists(m.path + "/p.prom"))
+
     def test_malformed(self):
         for name, text in (("sys/kernel/debug/peerdma/pins", "what\n"),
                            ("sys/kernel/debug/peerdma/pins", table(pin()) + "x\n"),
@@ -240,16 +249,16 @@ class File(Case):
         self.assertTrue(stat.S_ISFIFO(os.stat(m.path + "/x/pipe").st_mode))
 
     def test_link(self):
-        """A link to a file, or to none, is replaced, and what it led to is left."""
+        """A link to a file, or to none, is not replaced, and what it leads to is left."""
         m = self.machine().whole().put("x/kept", "old")
         os.symlink("kept", m.path + "/x/link")
         os.symlink("none", m.path + "/x/loose")
         for name in ("link", "loose"):
             file = f"{m.path}/x/{name}"
-            self.assertEqual(run("-o", file, root=m).returncode, 0)
-            self.assertFalse(os.path.islink(file))
-            with open(file, encoding="utf-8") as text:
-                self.assertEqual(text.read(), run(root=m).stdout)
+            done = run("-o", file, root=m)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"x/{name}: not a regular file", done.stderr)
+            self.assertTrue(os.path.islink(file))
         self.assertEqual(sorted(os.listdir(m.path + "/x")), ["kept", "link", "loose"])
         with open(m.path + "/x/kept", encoding="utf-8") as text:
             self.assertEqual(text.read(), "old")

@@ -10,6 +10,7 @@
 
 #include "remote_cache.h"
 #include "base/tool.h"
+#include "metrics/metrics.h"
 #include "top/top.h"
 
 static int error, count;
@@ -21,7 +22,7 @@ uid_t geteuid(void)
 	return user;
 }
 
-static size_t refused, asked;
+static size_t refused, unread, asked;
 
 /* A cache whose numbers all differ. */
 static void fill(struct remote_cache *c, uint64_t n, uint32_t monitors)
@@ -88,6 +89,9 @@ int remote_processes_read(size_t most, struct remote_processes *out)
 	*out = (struct remote_processes){ .refused = refused };
 	if (error)
 		return error;
+	out->unread = calloc(2, sizeof(*out->unread));
+	for (; out->unread_count < unread; out->unread_count++)
+		out->unread[out->unread_count] = 200 + out->unread_count;
 	out->processes = calloc(4, sizeof(*out->processes));
 	for (; out->count < (size_t)count; out->count++)
 		make(&out->processes[out->count], 100 + out->count);
@@ -99,6 +103,7 @@ void remote_processes_free(struct remote_processes *all)
 	for (size_t i = 0; i < all->count; i++)
 		remote_process_free(&all->processes[i]);
 	free(all->processes);
+	free(all->unread);
 }
 
 static void run(const char *line)
@@ -121,9 +126,25 @@ static void run(const char *line)
 	printf("\n");
 }
 
+/* Whether all caches could be read, as `peerdma metrics` says. */
+static void readable(const struct tool *tool)
+{
+	struct metrics m;
+
+	if (metrics_collect(tool, true, false, &m))
+		exit(1);
+	for (size_t i = 0; i < m.of[METRIC_SOURCE_READABLE].count; i++) {
+		const struct metric_sample *s = &m.of[METRIC_SOURCE_READABLE].samples[i];
+
+		if (strstr(s->labels, "caches"))
+			printf("%zu not permitted, %zu not readable: source %s is %d\n", refused, unread, s->labels, (int)s->value);
+	}
+	metrics_free(&m);
+}
+
 int main(void)
 {
-	static const int errors[] = { -ESRCH, -EACCES, -ENODATA, -EPROTO, -EFBIG, -EAGAIN, -ENOMEM, -EBADMSG };
+	static const int errors[] = { -ESRCH, -EACCES, -ENODATA, -EPROTO, -EFBIG, -E2BIG, -EAGAIN, -ENOMEM, -EBADMSG };
 	struct tool tool = { .root = "" };
 	struct top_sample s = { 0 };
 
@@ -135,10 +156,17 @@ int main(void)
 	run("cache");
 	refused = 1;
 	run("cache --json");
-	count = 3;
+	unread = 1;
 	run("cache");
+	count = 3;
+	unread = 0;
+	run("cache");
+	unread = 2;
+	run("cache");
+	unread = 0;
 	run("cache --regions 4");
 	refused = 2;
+	unread = 2;
 	run("cache --json --regions 4");
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		error = errors[i];
@@ -162,7 +190,11 @@ int main(void)
 	top_text(&tool, &s, TOP_BY_PID, 1000, stdout);
 	top_json(&s);
 	top_free(&s);
-	refused = 0;
+	for (refused = 0; refused < 2; refused++) {
+		for (unread = 0; unread < 2; unread++)
+			readable(&tool);
+	}
+	refused = unread = 0;
 	tool.root = "/tmp";
 	printf("%d %zu\n", top_read_caches(&tool, &s), s.process_count);
 	return 0;

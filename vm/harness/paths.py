@@ -37,7 +37,12 @@ def call(*argv, **kwargs):
 @contextlib.contextmanager
 def locked(folder):
     """One process at a time builds what lies in this folder."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, ".lock"), "w") as lock:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        lock = open(os.path.join(folder, ".lock"), "w")
+    except PermissionError as error:
+        raise HarnessError(f"{error.filename} cannot be written by this user; run it as the owner of {TOP}, "
+                           "or from a copy of that folder of your own") from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

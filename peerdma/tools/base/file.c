@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * file.c - reads small files of /sys, or of a tree that stands for it.
+ * file.c - reads small files of /sys, or of a tree that stands for it; writes files of the user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +56,21 @@ int file_read_all(int fd, size_t max, char **data, size_t *length)
 	buf[used] = 0;
 	*data = buf;
 	*length = used;
+	return 0;
+}
+
+int file_write_all(int fd, const char *text, size_t length)
+{
+	while (length) {
+		ssize_t n = write(fd, text, length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		length -= (size_t)n;
+	}
 	return 0;
 }
 

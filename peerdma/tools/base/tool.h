@@ -104,6 +104,7 @@ bool text_u64(const char *s, size_t length, uint64_t *out);
 int file_read(const char *root, const char *path, char **data, size_t *length);
 /* The same of what is open already, at most max bytes. */
 int file_read_all(int fd, size_t max, char **data, size_t *length);
+int file_write_all(int fd, const char *data, size_t length);
 bool file_exists(const char *root, const char *path);
 
 /* Cuts a tab-separated line [s, end) in place of copying it.  Returns the number of fields, `max` at most. */

@@ -112,5 +112,7 @@ const char *bench_label(const struct bench_result *r, char buf[96]);
 const char *bench_time(double ns, char buf[32]);	/* "5.9 ns", "1.2 ms" */
 void bench_bars(const struct bench *b);
 bool bench_can_plot(void);			/* gnuplot can be run */
+/* Leaves the file as it is, or none.  0 or -errno */
+int bench_can_write(const char *path);
 /* 0, -ECANCELED gnuplot has failed, or -errno */
 int bench_plot(const struct bench *b, const char *path);

@@ -235,13 +235,6 @@ static int print_json(const struct bench *b)
 	return json_print(o);
 }
 
-static bool writable(const char *path)
-{
-	FILE *f = fopen(path, "ae");
-
-	return f && !fclose(f);
-}
-
 static int print_all(const struct bench *b, const char *svg)
 {
 	int ret = EXIT_OK, error;
@@ -256,7 +249,7 @@ static int print_all(const struct bench *b, const char *svg)
 			printf("%s%s: not measured, or only in part: %s\n", i ? "" : "\n",
 			       b->left_out[i].what, b->left_out[i].why);
 	}
-	error = svg ? bench_plot(b, svg) : 0;
+	error = svg && b->count ? bench_plot(b, svg) : 0;
 	if (error) {
 		warn("bench: %s: %s", svg,
 		     error == -ECANCELED ? "gnuplot has failed" : strerror(-error));
@@ -291,8 +284,9 @@ int cmd_bench(struct tool *tool, int argc, char **argv)
 		return EXIT_ERROR;
 	}
 	/* Before minutes are spent on what could not be written then. */
-	if (svg && !writable(svg)) {
-		warn("bench: %s: %s", svg, strerror(errno));
+	ret = svg ? bench_can_write(svg) : 0;
+	if (ret) {
+		warn("bench: %s: %s", svg, strerror(-ret));
 		return EXIT_ERROR;
 	}
 	if (svg && !bench_can_plot()) {

@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +26,7 @@
 #define COLORS		8
 #define DASHES		5
 #define POINTS		7	/* kinds for the cases that have a colour first */
+#define DRAWING_MAX	(256U << 20)
 #define NS_LEAST	0.01	/* shorter ones have no logarithm, or a useless one */
 
 /* The results of one chart: they follow each other. */
@@ -35,21 +37,26 @@ struct chart {
 
 /* ---- the program ---- */
 
-/* Runs gnuplot on `commands`; what it draws goes to `out`.  0, or -ECANCELED it has failed, or -errno. */
-static int run(int commands, int out)
+/* Starts gnuplot on `commands`; what it draws goes to `out`. */
+static int start(int commands, int out, pid_t *pid)
 {
 	char *argv[] = { "gnuplot", "-", NULL };
 	posix_spawn_file_actions_t actions;
-	int ret, status;
-	pid_t pid;
+	int ret;
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, commands, STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	ret = -posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	ret = -posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (ret)
-		return ret;
+	return ret;
+}
+
+/* 0, or -ECANCELED it has failed, or -errno. */
+static int finish(pid_t pid)
+{
+	int status;
+
 	while (waitpid(pid, &status, 0) < 0) {
 		if (errno != EINTR)
 			return -errno;
@@ -60,11 +67,80 @@ static int run(int commands, int out)
 bool bench_can_plot(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int ret = null < 0 ? -errno : run(null, null);
+	pid_t pid;
+	int ret = null < 0 ? -errno : start(null, null, &pid);
+
+	if (!ret)
+		ret = finish(pid);
 
 	if (null >= 0)
 		close(null);
 	return !ret;
+}
+
+/* The whole drawing, through a pipe: gnuplot's exit code does not say that it could not write to a file. */
+static int draw(int commands, char **text, size_t *length)
+{
+	int pipes[2], ret, ended;
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return -errno;
+	ret = start(commands, pipes[1], &pid);
+	close(pipes[1]);
+	if (ret) {
+		close(pipes[0]);
+		return ret;
+	}
+	ret = file_read_all(pipes[0], DRAWING_MAX, text, length);
+	close(pipes[0]);
+	ended = finish(pid);
+	if (!ret && ended)
+		free(*text);
+	return ret ? ret : ended;
+}
+
+/* ---- the file ---- */
+
+/* *made: there was none.  A descriptor or -errno. */
+static int open_file(const char *path, bool *made)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int bench_can_write(const char *path)
+{
+	bool made;
+	int fd = open_file(path, &made);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return made && unlink(path) ? -errno : 0;
+}
+
+/* A new file is there as a whole or not at all. */
+static int write_file(const char *path, const char *text, size_t length)
+{
+	struct stat st;
+	bool made;
+	int fd = open_file(path, &made), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = fstat(fd, &st) || (S_ISREG(st.st_mode) && ftruncate(fd, 0)) ? -errno : 0;
+	if (!ret)
+		ret = file_write_all(fd, text, length);
+	if (close(fd) && !ret)
+		ret = -errno;
+	if (ret && made)
+		unlink(path);
+	return ret;
 }
 
 /* ---- its commands ---- */
@@ -288,23 +364,24 @@ static void put_commands(FILE *f, const struct bench *b, const struct bench_resu
 int bench_plot(const struct bench *b, const char *path)
 {
 	const struct bench_result **room = calloc(b->count + 1, sizeof(*room));
-	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
-		ret = out < 0 ? -errno : 0;
 	FILE *commands = tmpfile();
+	char *text = NULL;
+	size_t length;
+	int ret = !room ? -ENOMEM : !commands ? -errno : 0;
 
-	if (!ret)
-		ret = !room ? -ENOMEM : !commands ? -errno : 0;
-	if (!ret && b->count) {
+	if (!ret) {
 		put_commands(commands, b, room);
-		if (ferror(commands) | fflush(commands) || lseek(fileno(commands), 0, SEEK_SET))
-			ret = -EIO;
+		if (fflush(commands) || lseek(fileno(commands), 0, SEEK_SET))
+			ret = -errno;
 		else
-			ret = run(fileno(commands), out);
+			ret = ferror(commands) ? -EIO : draw(fileno(commands), &text, &length);
+	}
+	if (!ret) {
+		ret = write_file(path, text, length);
+		free(text);
 	}
 	if (commands)
 		fclose(commands);
-	if (out >= 0 && close(out) && !ret)
-		ret = -errno;
 	free(room);
 	return ret;
 }

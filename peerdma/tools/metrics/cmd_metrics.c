@@ -32,21 +32,6 @@ static const char usage[] =
 
 #define FILE_MODE	0644	/* the exporter is another user */
 
-static int write_all(int fd, const char *text, size_t length)
-{
-	while (length) {
-		ssize_t n = write(fd, text, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
-
 /* A new file takes the old one's place: the collector may read at any moment, files "*.prom" only. */
 static int replace(const char *file, const char *text, size_t length)
 {
@@ -56,8 +41,8 @@ static int replace(const char *file, const char *text, size_t length)
 	struct stat st;
 	int fd, ret;
 
-	/* Root's "--output /dev/null" is not to put a file there, nor in a link's place that leads there. A link to a file goes. */
-	if (!stat(file, &st) && !S_ISREG(st.st_mode))
+	/* Root's "--output /dev/null" is not to put a file there, nor in a link's place, wherever it leads. */
+	if (!lstat(file, &st) && !S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	if (asprintf(&temporary, "%.*s.%s.XXXXXX", (int)(base - file), file, base) < 0)
 		return -ENOMEM;
@@ -67,7 +52,7 @@ static int replace(const char *file, const char *text, size_t length)
 		free(temporary);
 		return ret;
 	}
-	ret = fchmod(fd, FILE_MODE) ? -errno : write_all(fd, text, length);
+	ret = fchmod(fd, FILE_MODE) ? -errno : file_write_all(fd, text, length);
 	if (close(fd) && !ret)
 		ret = -errno;
 	if (!ret && rename(temporary, file))
@@ -98,6 +83,16 @@ static int print(struct metrics *m, enum metrics_format format, const char *file
 	return ret;
 }
 
+/* Without it each source would be missing, as where there is nothing to read. */
+static bool has_root(const char *root)
+{
+	int fd = *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return !*root || fd >= 0;
+}
+
 int cmd_metrics(struct tool *tool, int argc, char **argv)
 {
 	const char *file = NULL, *word = "openmetrics";
@@ -118,6 +113,10 @@ int cmd_metrics(struct tool *tool, int argc, char **argv)
 		format = METRICS_PROMETHEUS;
 	} else if (strcmp(word, "openmetrics")) {
 		warn("metrics: --format %s: neither openmetrics nor prometheus", word);
+		return EXIT_ERROR;
+	}
+	if (!has_root(tool->root)) {
+		warn("metrics: %s: %s", tool->root, strerror(errno));
 		return EXIT_ERROR;
 	}
 	gpus_hold();

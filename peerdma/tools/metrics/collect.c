@@ -260,7 +260,7 @@ static int caches(const struct tool *tool, struct metrics *m)
 	ret = remote_processes_read(0, &all);
 	if (ret == -ENOMEM)
 		return ret;
-	source(m, "caches", !ret && !all.refused);
+	source(m, "caches", !ret && !all.refused && !all.unread_count);
 	if (ret)
 		return 0;
 	m->something |= all.count;

@@ -42,6 +42,8 @@ int top_read_caches(const struct tool *tool, struct top_sample *s)
 		ret = add(s, &all.processes[i]);
 	if (!ret && all.refused)
 		ret = top_missing(s, "registration caches: %zu processes may be looked at only by root or their owner", all.refused);
+	if (!ret && all.unread_count)
+		ret = top_missing(s, "registration caches: those of %zu processes cannot be read; 'peerdma cache' lists these", all.unread_count);
 	remote_processes_free(&all);
 	return ret;
 }
