@@ -4,7 +4,7 @@
  */
 #include "bar1.h"
 
-/* log2 of the size of its pages of BAR1; -1: it takes none. */
+/* Returns log2 of the size of the region's BAR1 pages.  -1: the region takes no BAR1. */
 static int page_shift(uint64_t state_word)
 {
 	return (int)((state_word & STATE_BAR1) >> STATE_BAR1_AT) - 1;
@@ -15,7 +15,7 @@ static uint64_t page_of(uint64_t addr, int shift)
 	return addr >> shift << shift;
 }
 
-/* The end of the page that the last byte before `end` is in. */
+/* Returns the end of the page that contains the byte before `end`. */
 static uint64_t pages_end(uint64_t end, int shift)
 {
 	return page_of(end - 1, shift) + (1ULL << shift);
@@ -44,7 +44,7 @@ void bar1_uncharge(struct peerdma_cache *cache, const struct region *region)
 struct following {
 	const struct peerdma_cache *cache;
 	int shift;
-	/* Where the pages of the next region with pages of this size begin */
+	/* The start of the BAR1 pages of the next region whose pages have this size */
 	uint64_t from;
 };
 
@@ -59,7 +59,10 @@ static bool next_one(void *arg, uint32_t entry)
 	return false;
 }
 
-/* Where the pages of the region before addr end, if that is after `from`; else `from`. */
+/*
+ * Finds the last region below addr whose BAR1 pages have this size.  Returns the end of its pages,
+ * or `from` if no such region ends after `from`.
+ */
 static uint64_t before(struct peerdma_cache *cache, uint64_t addr, uint64_t from, int shift)
 {
 	struct index_place *place = &cache->index.cursor;

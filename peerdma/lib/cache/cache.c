@@ -30,7 +30,7 @@
 
 /* ---- making and closing ---- */
 
-/* call: the function that the program called, for texts. */
+/* call: the name of the function that the program called, for error texts. */
 static int options_take(const char *call, struct peerdma_cache_options *o,
 			const struct peerdma_cache_options *from, uint32_t flags, uint32_t access)
 {
@@ -58,9 +58,12 @@ static int options_take(const char *call, struct peerdma_cache_options *o,
 }
 
 /*
- * In pages of its own: a free() of memory from malloc() could be reported to the cache.  Not at the beginning of a
- * page, where each thread's first refs lie in theirs: some processors compare only 12 bits of addresses at first, and
- * would let a hit's load of the gate wait for its store to the refs.
+ * The cache has pages of its own.  If malloc() had allocated it, a monitor could report its free()
+ * to the cache itself.
+ *
+ * The struct does not begin at the start of a page, because each thread's first refs begin there in
+ * their mapping.  Some processors first compare only the low 12 bits of addresses, so a hit's load
+ * of the gate would wait for the store to the refs.
  */
 #define CACHE_AT	1536
 
@@ -111,7 +114,7 @@ EXPORT int peerdma_cache_create(const struct peerdma_cache_ops *ops, void *arg,
 			  (1U << PEERDMA_ACCESS_BITS) - 1, out);
 }
 
-/* Those that a program may set. */
+/* Refuses monitors that a program may not set. */
 static int monitors_check(uint32_t monitors)
 {
 	if (monitors & ~MONITORS_KNOWN)
@@ -145,7 +148,9 @@ static int ops_take(struct peerdma_cache_ops *ops, const struct peerdma_cache_op
 	return 0;
 }
 
-/* Reserves regions, payloads and the index.  False: there is no address space for them. */
+/*
+ * Reserves address space for the regions, the payloads and the index.  False: there is not enough.
+ */
 static bool memory_take(struct peerdma_cache *cache)
 {
 	void *nodes = memory_reserve(index_size(cache->capacity));
@@ -235,7 +240,7 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *a
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->settled, NULL);
 	inspect_begin(cache);
-	/* Last: from here on events call the cache. */
+	/* This comes last: events may call the cache from now on. */
 	ret = cache_monitors_begin(cache);
 	if (ret) {
 		peerdma_cache_close(cache);
@@ -253,7 +258,10 @@ EXPORT void peerdma_cache_close(struct peerdma_cache *cache)
 		return;
 	owner = !cache_foreign(cache);
 	cache_monitors_end(cache);
-	/* A free in remove() may be reported to the cache.  That would defer teardowns, which no later call would finish. */
+	/*
+	 * A monitor may report a free in remove() to this cache.  That would defer teardowns that
+	 * no later call finishes.
+	 */
 	ord_store(&cache->closing, true);
 	if (owner) {
 		inspect_end(cache);
@@ -320,7 +328,8 @@ EXPORT int peerdma_cache_counters(struct peerdma_cache *cache, struct peerdma_ca
 struct listing {
 	struct peerdma_cache *cache;
 	char *entries;
-	uint32_t size;			/* of an entry, as the caller was compiled */
+	/* size of an entry in the header that the caller was compiled with */
+	uint32_t size;
 	size_t n, max;
 };
 

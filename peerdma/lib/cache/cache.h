@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cache.h - a cache: what its files share.  docs/cache.md describes the protocol and the files.
+ * cache.h - struct peerdma_cache.  docs/cache.md explains the terms, the protocol and the files.
  *
- * One lock, cache->lock.  It guards the fields marked so and every change of the index and of a
- * region's state word, with one exception: the thread that registers a region makes it LIVE.
+ * A cache has one lock, cache->lock.  It guards the fields marked "lock", and each change of the
+ * index and of a region's state word.  One change needs no lock: the thread that registers a region
+ * makes it LIVE.  In the comments of functions, "Lock." means that the caller holds it, and "No
+ * lock." that the caller does not.
  *
- * What no call may do:
+ * Calls must not do these things:
  *
  *   under the lock		allocate, free, map or unmap memory, call a function of the
- *				user's or make a system call (fail() allocates: call it afterwards).
+ *				program, or make a system call (fail() allocates: call it later).
  *				A thread that holds the allocator's lock may be in invalidate() and
  *				wait for this lock.
  *   in invalidate() and	the same, lock or no lock: the thread may be inside malloc() or
- *   in hooks			free().  They take regions out of the index and defer the rest.  The
- *				one wait is for other threads' fences (membarrier).
+ *   in hooks			free().  They take regions out of the index and defer the rest.
+ *				They wait only for other threads' fences (membarrier).
  *   in a hit			lock, allocate, write memory that other threads read
  *   in get and put		wait for anything but another thread's add() for the same memory
  *   half-way through		be cancelled: cancel_off() around add(), remove(), check(),
@@ -33,68 +35,84 @@
 #define LEFT_MAX	16
 
 struct peerdma_cache {
-	/* Read by every get, and written by none. */
-	/* The serial; above it, how many ranges signal handlers left (lock.h) */
+	/* Gets read the fields from here to `index`, and do not write them. */
+	/* The serial, plus GATE_LEFT for each range that signal handlers left (lock.h) */
 	uint64_t gate;
 	struct region *regions;
 	uint64_t process;
 	uint32_t capacity;
-	/* Regions for which there is memory, and nodes of the index */
+	/* The number of regions and of index nodes that have memory */
 	uint32_t ready;
 	uint8_t granule_shift;
-	/* Lock, once it is made: all hits make a fence, because membarrier does not work */
+	/* Each hit makes a fence, because membarrier fails.  Lock, once the cache is made. */
 	bool fence;
 	bool monitored;			/* hits look at a word or call check() */
 	bool limited;			/* the options have limits */
 	bool off;			/* nothing is cached */
-	uint32_t access_all;		/* bits that there are */
-	char *payload;			/* payload_step bytes of each region */
+	uint32_t access_all;		/* the access bits that this kind of cache supports */
+	char *payload;			/* payload_step bytes for each region */
 	uint32_t payload_step;
 	struct peerdma_cache_ops ops;
 	void *arg;
-	void *own[3];			/* a cache of pins: the memory of its arg */
-	/* check() is for regions without a word; stats.checked: how many there were */
+	void *own[3];			/* memory for `arg` in a cache of pins */
+	/*
+	 * A region with a word needs no check().  stats.checked counts the regions that were added
+	 * without one.
+	 */
 	bool word_will_do;
 	bool hooked;			/* libpeerdma-hooks reports frees */
 	bool host_monitored;		/* atomic: a monitor of host memory reports frees */
-	/* atomic: invalidations and puts, which remove() may make, do nothing */
+	/*
+	 * atomic; 1: the cache is being closed, so invalidations and puts from remove() have no
+	 * effect
+	 */
 	uint32_t closing;
 	struct peerdma_cache_options options;
 
 	struct index index;
 
 	pthread_mutex_t lock __attribute__((aligned(64)));
-	pthread_cond_t settled;		/* a region is PENDING no more */
+	pthread_cond_t settled;		/* signalled when a region leaves PENDING */
 	uint32_t waiting;
 	struct waiter *waiters;		/* lock */
-	struct thread_cache *threads;	/* lock, and all that follows */
-	/* Regions whose memory is populated, or is being populated */
+	struct thread_cache *threads;	/* the lock guards this field and all below */
+	/* The number of regions whose memory is populated or is being populated */
 	uint32_t ahead;
 	uint32_t free;
 	uint32_t overlapping;		/* PENDING regions that are not in the index (pending.h) */
-	uint32_t returned;		/* no lock: ended, to be moved to free */
-	/* ENDING, for a later call to deregister; also read without the lock */
+	/* no lock: regions that have ended; they move to `free` later */
+	uint32_t returned;
+	/* ENDING regions that a later call deregisters; also read without the lock */
 	uint32_t deferred;
-	uint32_t unsettled;		/* DYING: their refs cannot be summed yet (teardown.c) */
+	/* DYING regions whose refs cannot be summed yet (teardown.c) */
+	uint32_t unsettled;
 	uint32_t hand;			/* of the clock */
-	/* Counters, and more that `peerdma cache` reads; `checked` and `monitors` are atomic */
+	/*
+	 * Counters and other fields that `peerdma cache` reads; `checked` and `monitors` are atomic
+	 */
 	struct cache_stats stats;
-	/* atomic: ranges that signal handlers left, as in refs; 0: none */
+	/*
+	 * atomic: ranges that signal handlers left, encoded as thread_refs.range; 0: a free entry
+	 */
 	uint64_t left[LEFT_MAX];
-	/* atomic: 1: there was no place for one, and all regions end */
+	/* atomic; 1: left[] was full, so all regions must end */
 	uint64_t left_all;
 	struct peerdma_cache *next, *prev;		/* inspect.c's lock */
 };
 
 /*
- * A serial is a cache's number, from 1 on, times SERIAL_WORDS, plus a number below SERIAL_WORDS that no other open cache
- * has, as long as there are no more: by that threads find their thread caches.
+ * serial = number * SERIAL_WORDS + place.  The number counts caches from 1.  The place is below
+ * SERIAL_WORDS, and no two open caches have the same one while at most SERIAL_WORDS are open.
+ * Threads find their thread caches by the place.
  */
 #define SERIAL_WORDS	64U
 #define SERIAL_BITS	48
 #define GATE_LEFT	(1ULL << SERIAL_BITS)
 
-/* A thread cache whose fast path is open has this value, the serial.  None has it while something is left. */
+/*
+ * Returns the gate.  A thread's fast path is open if its thread cache has this value as its serial.
+ * While ranges are left (lock.h), the gate equals no serial, so all fast paths are closed.
+ */
 static inline uint64_t cache_gate(const struct peerdma_cache *cache)
 {
 	return __atomic_load_n(&cache->gate, __ATOMIC_RELAXED);
@@ -120,16 +138,16 @@ static inline uint32_t region_number(const struct peerdma_cache *cache, const st
 	return (uint32_t)(region - cache->regions);
 }
 
-/* inspect.c: other processes find the cache from here on. */
+/* inspect.c.  Adds the cache to the list that other processes read. */
 void inspect_begin(struct peerdma_cache *cache);
-/* They do not any more.  Its counters are printed if that was asked for. */
+/* Removes the cache from that list.  Prints its counters if PEERDMA_CACHE_REPORT is set. */
 void inspect_end(struct peerdma_cache *cache);
 /* Lock. */
 void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counters *out);
 
 /*
- * cache.c: peerdma_cache_create(), for other calls that make a cache, too.  call: the call's name, for texts.
- * flags and access: those that this kind of cache has.
+ * cache.c.  Makes a cache, for peerdma_cache_create() and similar calls.  call: the call's name,
+ * for error texts.  flags and access: the bits that this kind of cache supports.
  */
 int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg,
 	       const struct peerdma_cache_options *options, uint32_t flags, uint32_t access,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * current.c - which thread cache is the calling thread's.
+ * current.c - finds the calling thread's thread cache of a cache.
  *
- * this_thread has the last THREAD_LAST, by the caches' serials.  A thread that uses more caches also has a table, in
- * which each of up to SERIAL_WORDS open caches has its own place.  A thread cache ends with its thread or with
- * its cache.  The first of the two takes it out of the cache's list, the second frees it.
+ * this_thread contains the last THREAD_LAST thread caches, indexed by the caches' serials.  A
+ * thread that uses more caches also has a table with SERIAL_WORDS places, one for each open cache.
+ * A thread cache ends with its thread or with its cache.  The first of the two removes it from the
+ * cache's list, and the second frees it.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -14,13 +15,16 @@
 #include "lock.h"
 #include "teardown.h"
 
-/* All of the thread's, through their `mine`; and the table, of SERIAL_WORDS, or NULL. */
+/*
+ * All thread caches of this thread, linked by their `mine`; and the table, NULL or of SERIAL_WORDS
+ * places.
+ */
 static _Thread_local struct thread_cache *mine __attribute__((tls_model("initial-exec")));
 static _Thread_local struct thread_cache **table __attribute__((tls_model("initial-exec")));
 
 /* ---- ends ---- */
 
-/* The thread ends.  If its cache may be closed already, no memory of the cache is touched. */
+/* The thread ends.  Does not touch memory of a cache that may be closed already. */
 static void thread_cache_end(struct thread_cache *tc)
 {
 	struct peerdma_cache *cache = tc->cache;
@@ -39,7 +43,7 @@ static void thread_cache_end(struct thread_cache *tc)
 	thread_cache_free(tc);
 }
 
-/* Before it is freed: free() may be reported to a monitor, which calls this cache. */
+/* Clears `table` before the free: a monitor of free() may call this cache. */
 static void *table_take(void)
 {
 	void *p = table;
@@ -48,10 +52,16 @@ static void *table_take(void)
 	return p;
 }
 
-/* Called when it is out of the list `mine`, or a free that calls this cache would find it again. */
+/*
+ * Call this after removing tc from the list `mine`.  Otherwise a free that calls this cache would
+ * find tc again.
+ */
 static void forget(const struct thread_cache *tc)
 {
-	/* In this order: a signal handler that finds it in the table puts it into this_thread. */
+	/*
+	 * The table is cleared first: a signal handler that finds tc there copies it into
+	 * this_thread.
+	 */
 	if (table && table[tc->serial % SERIAL_WORDS] == tc)
 		table[tc->serial % SERIAL_WORDS] = NULL;
 	ord_fence_light();
@@ -69,7 +79,9 @@ static void thread_caches_end(void)
 	while ((tc = mine)) {
 		mine = tc->mine;
 		forget(tc);
-		/* In a forked child, a thread that does not exist there may hold the lock for ever. */
+		/*
+		 * In a forked child, a thread that does not exist there may hold the lock for ever.
+		 */
 		if (tc->process == process_id())
 			thread_cache_end(tc);
 	}
@@ -108,7 +120,10 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 
 			thread_cache_leave(cache, tc);
 			teardown_unsettled(cache);
-			/* Once it is an orphan, its thread may free it.  If that fails, the thread is ending and waits for the lock. */
+			/*
+			 * The thread may free an orphan at any time.  If the replacement fails, the
+			 * thread is ending and waits for the lock.
+			 */
 			if (ord_replace(&tc->owner, OWNER_BOTH, OWNER_ORPHAN)) {
 				cache_unlock(cache);
 				refs_free(refs, capacity);
@@ -120,7 +135,10 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 		sched_yield();
 	}
 	cache_unlock(cache);
-	/* The one of this thread, in which remove() might be called later. */
+	/*
+	 * Frees this thread's own thread cache.  remove() may be called after this, and must not
+	 * find it.
+	 */
 	orphans_free();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * deferred.c - deferred deregistrations.  invalidate() and hooks run where memory is freed, and may not call
- * remove().  A later call of any thread does.
+ * deferred.c - deferred deregistrations.  invalidate() and hooks run where memory is freed, and
+ * must not call remove().  A later call of any thread calls it.
  *
  * A hit takes no lock and does not look at the list.  Instead each thread cache is marked, and its
  * fast path is closed.  The thread's next get or put drains the list and opens the path again.
@@ -21,7 +21,7 @@ static struct teardown take(struct peerdma_cache *cache)
 	return list;
 }
 
-/* remove() may call the cache.  What it adds to the list then waits for the next call. */
+/* remove() may call the cache.  Regions that it defers wait for the next call. */
 static uint32_t finish(struct peerdma_cache *cache, struct thread_cache *tc, struct teardown *list)
 {
 	uint32_t count = list->count;

@@ -4,5 +4,8 @@
 
 #include "thread_cache.h"
 
-/* No lock.  Deregisters what was deferred by now, and returns how many.  tc: the thread's, or NULL; it is marked no more. */
+/*
+ * No lock.  Deregisters all deferred regions, and returns their number.  tc: the thread's own,
+ * which is unmarked, or NULL.
+ */
 uint32_t deferred_drain(struct peerdma_cache *cache, struct thread_cache *tc);

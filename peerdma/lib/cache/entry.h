@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry.h - an entry of the index: a region's number, and an upper limit of its length.  With that a miss can know
- * that its neighbour ends before the range, without fetching the neighbour.
+ * entry.h - an entry of the index: a region's number, and an upper limit of its length.  With the
+ * limit, a miss can see that a neighbour ends before the range, without fetching the neighbour.
  *
- * The limit is in pages, rounded up to four binary digits: a code c up to 15 means c pages, a greater one
- * (8 + c % 8) << (c / 8 - 1).
+ * The limit is in pages, rounded up to four binary digits.  A code c up to 15 means c pages.  A
+ * greater one means (8 + c % 8) << (c / 8 - 1).
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #define ENTRY_NUMBER_BITS	24
 #define ENTRY_NUMBERS		(1U << ENTRY_NUMBER_BITS)
 #define REACH_SHIFT		12
-#define REACH_ANY		0xfeU	/* any length; 0xff is the code in INDEX_NONE */
+#define REACH_ANY		0xfeU	/* any length; INDEX_NONE contains 0xff */
 
 static inline uint32_t reach_of(uint64_t length)
 {
@@ -40,7 +40,7 @@ static inline uint32_t entry_number(uint32_t entry)
 	return entry & (ENTRY_NUMBERS - 1);
 }
 
-/* False: INDEX_NONE, or the region of this entry, which begins at key, ends at x or before. */
+/* False: the entry is INDEX_NONE, or its region, which begins at key, does not reach beyond x. */
 static inline bool entry_may_reach(uint32_t entry, uint64_t key, uint64_t x)
 {
 	uint32_t reach = entry >> ENTRY_NUMBER_BITS;

@@ -7,8 +7,8 @@
 #include "lock.h"
 
 /*
- * The clock: a hand goes round, and spares each region that was used since it passed last.  The
- * threads' counts of gets say so, hence a hit need not mark anything.
+ * The clock algorithm.  A hand goes round the regions, and spares each region that was used since
+ * the hand last passed.  The threads' counts of gets show that, so hits need not mark regions.
  */
 /* Lock.  Begins the teardown of up to n regions that have one of these bits in their state word. */
 static void choose(struct peerdma_cache *cache, uint32_t n, uint64_t bits, struct teardown *list)
@@ -36,19 +36,28 @@ static void choose(struct peerdma_cache *cache, uint32_t n, uint64_t bits, struc
 
 /* ---- limits ---- */
 
-/* leaving: part of `now` that goes; what is evicted and also replaced counts twice in it. */
+/*
+ * leaving: the part of `now` that will end.  A region that is evicted and also replaced is counted
+ * twice in it.
+ */
 static bool over(uint64_t now, uint64_t leaving, uint64_t coming, uint64_t max)
 {
 	return max && (now > leaving ? now - leaving : 0) + coming > max;
 }
 
-/* What goes: the regions that the planned one replaces, which end when it is registered, and those that were evicted for it. */
+/*
+ * The regions that will end: those that the new region replaces when it is registered, and those
+ * that were evicted for it.
+ */
 struct leaving {
 	uint64_t bytes, host, device;
 	uint32_t regions;
 };
 
-/* Which regions must go for a limit: those with one of these bits; UINT64_MAX: any; 0: none. */
+/*
+ * Returns the kind of regions to evict for a limit that is exceeded, as a bit of the state word.
+ * UINT64_MAX: any kind.  0: no limit is exceeded.
+ */
 static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan,
 			   const struct leaving *leaving)
 {

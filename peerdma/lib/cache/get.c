@@ -2,21 +2,25 @@
 /*
  * get.c - the hit: a get of a range that a region covers, and the put.
  *
- *	get ----> the address's slot names a region that covers the range: take a ref in the thread's refs
- *	  +-----> get_other_slot()	the slot of a block of another size, or the second slot
- *	  +-----> get_checked()		the thread's fast path is closed: slots again, with what the fast path leaves out
- *	  +-----> get_ended()		a slot named the region, which has ended: undo the ref
- *	  +-----> get_full()		the thread's count for the region is full: move it to the region
- *	  '-----> get_from_index()	no slot names it: the index; and then miss.c
+ *	get ----> the address's slot leads to a region that covers the range: takes a ref
+ *	  +-----> get_other_slot()	tries the slot for the area's block size, then the second
+ *	  |				slot
+ *	  +-----> get_checked()		the thread's fast path is closed: does the work that it
+ *	  |				leaves out, and tries the slots
+ *	  +-----> get_ended()		the slot's region has ended: undoes the ref
+ *	  +-----> get_full()		the thread's count for the region is full: moves it to the
+ *	  |				region
+ *	  '-----> get_from_index()	no slot leads to a region: searches the index; then miss.c
  *
- *	put ----> give the ref back in the thread's refs
+ *	put ----> gives the ref back in the thread's refs
  *	  +-----> put_checked()		the thread's fast path is closed
- *	  +-----> put_unmet()		the refs have no generation: the thread has not met the region, or it has ended
+ *	  +-----> put_unmet()		the refs have no generation: they are new, or the region has
+ *	  |				ended
  *	  '-----> put_full()		the thread's count for the region is full
  *
- * The fast path is open if the thread cache has the cache's gate as its serial: the last cache at this
- * place in this_thread is this one, hits need no fence, no monitor must be asked, and nothing is deferred.
- * It saves no register: all else is a call at its end.
+ * The fast path is open if the thread cache's serial equals the cache's gate.  Then this_thread has
+ * this cache in its place, hits need no fence and no look at a monitor's word, and nothing is
+ * deferred.  The fast path saves no register: each other path is a call at its end.
  */
 #include "../base/cancel.h"
 #include "../internal.h"
@@ -28,12 +32,12 @@
 #include "teardown.h"
 
 #define REQUEST_FIRST	END_OF(struct peerdma_cache_request, reserved)
-/* At the beginning of a cache line of instructions: elsewhere a hit took up to a third longer. */
+/* Aligns the function to a cache line.  Without this, a hit took up to a third longer. */
 #define HOT	__attribute__((aligned(64)))
 
 /* ---- put ---- */
 
-/* In the region itself: there is no memory for the thread's refs. */
+/* There is no memory for the thread's refs, so the region itself counts the put. */
 static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache,
 						    struct region *region)
 {
@@ -43,7 +47,10 @@ static void __attribute__((noinline)) put_to_region(struct peerdma_cache *cache,
 	teardown_last_ref(cache, region_number(cache, region));
 }
 
-/* Given back in refs that had no generation.  They have it from here on; or the region has ended, perhaps with this ref. */
+/*
+ * The thread has put the region in refs without a generation.  They get the region's generation
+ * now, unless the region has ended, perhaps with this put.
+ */
 static void given_unmet(struct peerdma_cache *cache, struct thread_refs *refs,
 			struct region *region)
 {
@@ -91,7 +98,10 @@ static void __attribute__((noinline)) put_unmet(struct peerdma_cache *cache, str
 	if (cache_foreign(cache))
 		return;
 	refs = refs_meet(thread_cache_find(cache), region);
-	/* Before the end of the region, in which remove() may call the cache and move the refs. */
+	/*
+	 * Read before given_unmet(), which may call remove(); that may call the cache and move the
+	 * refs.
+	 */
 	low = COUNT_LOW(ord_load(&refs->count));
 	given_unmet(cache, refs, region);
 	if (low)
@@ -129,7 +139,7 @@ static bool __attribute__((noinline)) found_stale(struct peerdma_cache *cache,
 	return false;
 }
 
-/* Not cancelled here: the thread would hold the region for ever. */
+/* Disables cancellation: a cancelled thread would hold the region for ever. */
 static bool check_says(struct peerdma_cache *cache, const struct region *region, uint64_t addr,
 		       uint64_t length)
 {
@@ -140,7 +150,10 @@ static bool check_says(struct peerdma_cache *cache, const struct region *region,
 	return good;
 }
 
-/* Whether the region, of which the caller has a ref, is still what is at this address.  If not, the ref is given back. */
+/*
+ * The caller holds a ref of the region.  Returns whether the region's memory is still at this
+ * address.  If not, gives the ref back.
+ */
 static inline bool still_good(struct peerdma_cache *cache, struct region *region, uint64_t addr,
 			      uint64_t length)
 {
@@ -148,7 +161,7 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 	bool good = !region->word || ord_load_acquire(region->word) == region->expected;
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
-		/* The check() of pins disables cancellation by itself, where it calls CUDA. */
+		/* A cache of pins disables cancellation in check() itself, around calls of CUDA. */
 		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr,
 							      length) :
 		       check_says(cache, region, addr, length);
@@ -156,8 +169,8 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 }
 
 /*
- * Looks in the index without the lock.  The index may be wrong, and the number another region's by now: so the range is
- * compared again once there is a ref.
+ * Searches the index without the lock.  The index may change meanwhile, and the number may go to
+ * another region.  So find() takes a ref, and then compares the range again.
  */
 static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr,
 			   uint64_t last, uint32_t access)
@@ -195,13 +208,13 @@ static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc,
 		put_checked(cache, region);
 		return NULL;
 	}
-	/* Slots have only regions with the access of peerdma_cache_get(). */
+	/* Slots refer only to regions with the access that peerdma_cache_get() needs. */
 	if (!(cache->options.access & ~state_access(state_word)))
 		thread_cache_remember(tc, region, addr);
 	return region;
 }
 
-/* A new region may be stale at once: several attempts. */
+/* A new region may become stale at once, so there are several attempts. */
 static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc,
 		       struct request *request, struct peerdma_cached **hold)
 {
@@ -226,7 +239,7 @@ static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc,
 		    (unsigned long long)request->length, MISS_TRIES);
 }
 
-/* No slot names the range. */
+/* The thread's slots do not lead to a region for the range. */
 static int __attribute__((noinline)) get_request(struct peerdma_cache *cache,
 						 struct request *request,
 						 struct peerdma_cached **hold)
@@ -267,7 +280,7 @@ static int __attribute__((noinline)) get_from_index(struct peerdma_cache *cache,
 	return get_request(cache, &request, hold);
 }
 
-/* A slot named the region, but it has ended, just now or long ago.  Its number is that of the refs. */
+/* A slot led to refs of a region that has ended.  The region's number is the index of the refs. */
 static int __attribute__((noinline)) get_ended(struct peerdma_cache *cache, uint64_t addr,
 					       uint64_t length, struct peerdma_cached **hold,
 					       struct thread_refs *refs)
@@ -286,7 +299,10 @@ static int __attribute__((noinline)) get_full(struct peerdma_cache *cache,
 	return 0;
 }
 
-/* By the slots, with all that the fast path leaves out.  NULL: no slot names it, or it has ended. */
+/*
+ * Finds the region by the slots, and does the work that the fast path leaves out.  NULL: no slot
+ * leads to it, or it has ended.
+ */
 static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache,
 	struct thread_cache *tc,
 								      uint64_t addr,
@@ -318,7 +334,7 @@ static inline __attribute__((always_inline)) struct region *slots_get(struct pee
 	return region;
 }
 
-/* The fast path is closed, or another cache took the place in this_thread. */
+/* The fast path is closed, or this_thread has the thread cache of another cache in this place. */
 static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, uint64_t addr,
 						 uint64_t length, struct peerdma_cached **hold)
 {
@@ -334,7 +350,7 @@ static int __attribute__((noinline)) get_checked(struct peerdma_cache *cache, ui
 	return 0;
 }
 
-/* By the slot that names refs `at`, which cover the range. */
+/* The slot leads to refs `at`, which cover the range. */
 static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t at,
 			   uint64_t addr, uint64_t length, struct peerdma_cached **hold)
 {
@@ -348,7 +364,10 @@ static inline int get_slot(struct peerdma_cache *cache, struct thread_cache *tc,
 	return __builtin_expect(COUNT_FULL(count), 0) ? get_full(cache, *hold) : 0;
 }
 
-/* Blocks have another size here than at the last hit, or the block's first slot names another region. */
+/*
+ * The slot that the fast path tried does not cover the range.  Either this area has another block
+ * size than the last hit, or the slot refers to another region.
+ */
 static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache, uint64_t addr,
 						    uint64_t length, struct peerdma_cached **hold)
 {
@@ -406,7 +425,7 @@ EXPORT int peerdma_cache_get_with(struct peerdma_cache *cache, const void *ptr, 
 		return fail(-EINVAL, "peerdma_cache_get_with: flags 0x%x, access 0x%x: this cache knows flags 0x%x and access 0x%x; and "
 			    "reserved fields are 0", r.flags, r.access, PEERDMA_REQUEST_DMABUF,
 			    cache->access_all);
-	/* Slots have only regions with the access of peerdma_cache_get(). */
+	/* Slots refer only to regions with the access that peerdma_cache_get() needs. */
 	if (tc->serial != cache_serial(cache))
 		tc = thread_cache_find(cache);
 	if (tc && !(r.access & ~cache->options.access)) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * inspect.c - the process's list of caches: for other processes (inspect.h), and for PEERDMA_CACHE_REPORT, which
- * prints the counters of each when it is closed or when the process exits.
+ * inspect.c - the process's list of caches.  Other processes read it (inspect.h).  With
+ * PEERDMA_CACHE_REPORT set, the library prints each cache's counters when the cache is closed or
+ * the process exits.
  *
- * A list belongs to one process.  A forked child makes its own: the lock of its parent's list may be held for ever
- * there, and it does not have its parent's page.
+ * A list belongs to one process.  A forked child makes its own list: the lock of its parent's list
+ * may stay locked in the child, and the child does not inherit the page.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 struct cache_list {
 	uint64_t process;
-	/* NULL: it could not be made, and no other process finds the caches */
+	/* NULL: the page could not be made, so other processes do not find the caches */
 	struct inspect_page *page;
 	struct peerdma_cache *first;
 	pthread_mutex_t lock;
@@ -30,7 +31,10 @@ struct cache_list {
 
 static struct cache_list *ours;
 
-/* A mapping has the name of its file: the page is in a file that no other process has, and that is closed at once. */
+/*
+ * A mapping shows the name of its file.  So the page is in a file that no other process has, and
+ * the file is closed at once.
+ */
 static struct inspect_page *page_make(void)
 {
 	struct inspect_page *page;
@@ -43,7 +47,7 @@ static struct inspect_page *page_make(void)
 	close(fd);
 	if (page == MAP_FAILED)
 		return NULL;
-	/* Or a forked child would look like a process with these caches. */
+	/* Otherwise a forked child would look like a process with these caches. */
 	if (madvise(page, sizeof(*page), MADV_DONTFORK)) {
 		munmap(page, sizeof(*page));
 		return NULL;
@@ -81,7 +85,7 @@ static struct cache_list *list_of_process(void)
 	return list_find();
 }
 
-/* The list changes between an odd and an even number of changes. */
+/* changes is odd while the list changes, and even otherwise. */
 static void page_begin(struct cache_list *s)
 {
 	if (s->page)
@@ -136,7 +140,7 @@ static void report(struct peerdma_cache *cache)
 	struct timespec limit;
 	struct peerdma_cache_counters c;
 
-	/* The process may be exiting, and a thread that never goes on may have the lock. */
+	/* The process may be exiting, and a thread that no longer runs may hold the lock. */
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec++;
 	this_thread.locks++;
@@ -171,7 +175,7 @@ void inspect_end(struct peerdma_cache *cache)
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	/* If not, there was no memory for a list when the cache was made. */
+	/* Otherwise there was no memory for a list when the cache was made. */
 	if (cache->prev || s->first == cache) {
 		page_begin(s);
 		if (cache->next)
@@ -185,7 +189,7 @@ void inspect_end(struct peerdma_cache *cache)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Of the caches that are open still. */
+/* Prints the counters of the caches that are still open. */
 static void __attribute__((destructor)) report_at_exit(void)
 {
 	struct cache_list *s = list_find();

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspect.h - what a process publishes of its caches, for `peerdma cache` and others that may debug the process.
+ * inspect.h - what a process publishes about its caches, for `peerdma cache` and other programs
+ * that may debug the process.
  *
- * The library maps one page, whose name shows in /proc/PID/maps.  It points to the first cache.  That, its regions,
- * threads and refs are the library's own structs: nothing is counted, copied or written for readers, so they cost a
- * hit nothing.
+ * The library maps one page, whose name is visible in /proc/PID/maps.  The page points to the first
+ * cache.  The cache and its regions, threads and refs are the library's own structs.  The library
+ * counts, copies and writes nothing for readers, so they cost a hit nothing.
  *
- * A reader is compiled with the same headers.  The page has the layout of its library's structs, and the reader refuses
- * another one than its own: library and reader may be of different releases as long as the layout is the same.  A
- * reader takes no lock and trusts no value: it reads a struct again to know that it did not change meanwhile.
+ * A reader is compiled with the same headers.  The page contains the layout of the library's
+ * structs, and a reader refuses a layout that differs from its own.  So library and reader may be
+ * of different releases if the layout is the same.  A reader takes no lock and trusts no value.  It
+ * reads a struct twice to see whether the struct changed meanwhile.
  */
 #pragma once
 
@@ -18,10 +20,12 @@
 #include "peerdma_cache.h"
 
 #define INSPECT_NAME	"peerdma-cache"
-/* Increase it if a field that a reader uses changes its meaning, or a counter its place. */
+/*
+ * Increase this when a field that readers use changes its meaning, or a counter changes its place.
+ */
 #define INSPECT_VERSION	4
 
-/* Where a reader finds what it uses; of thread_cache.h. */
+/* The sizes and offsets that a reader uses.  Needs thread_cache.h. */
 #define INSPECT_LAYOUT {	\
 	sizeof(struct peerdma_cache), offsetof(struct peerdma_cache, gate), \
 	offsetof(struct peerdma_cache, regions), offsetof(struct peerdma_cache, ops.check), \
@@ -41,11 +45,13 @@ struct inspect_page {
 	char magic[16];			/* INSPECT_NAME */
 	uint32_t version;
 	uint16_t layout[INSPECT_FIELDS];
-	uint64_t changes;		/* of the list of caches; odd: one is under way */
-	uint64_t first;			/* struct peerdma_cache; its field next leads on */
+	/* changes of the list of caches; odd: a change is under way */
+	uint64_t changes;
+	/* address of the first struct peerdma_cache; its `next` points to the second */
+	uint64_t first;
 };
 
-/* A region that has ended. */
+/* Why a region ended. */
 enum inspect_reason { ENDED_MERGED, ENDED_EVICTED, ENDED_INVALIDATED, ENDED_STALE };
 
 struct inspect_ended {
@@ -55,9 +61,11 @@ struct inspect_ended {
 
 #define INSPECT_ENDED	32
 
-/* What each miss changes comes first: it shares cache lines with what else a miss uses. */
+/*
+ * The fields that each miss changes come first: they share cache lines with other data of a miss.
+ */
 struct cache_stats {
-	uint32_t used;			/* regions ever used: the first so many */
+	uint32_t used;			/* regions 0 to used - 1 have been used */
 	uint64_t count, dead, bytes, host, device, bar1_use;
 	uint64_t late_hits, misses, failures, merges, evictions, retries, invalidations, stale,
 		fences;
@@ -67,14 +75,17 @@ struct cache_stats {
 	uint64_t checked;
 	uint64_t thread_changes;	/* threads that came or went, or whose refs moved */
 	uint32_t monitors;		/* PEERDMA_MONITOR_* */
-	/* Addresses of words that say that hooks, or calls, end the region */
+	/*
+	 * Addresses of two words (pins.c).  A region with the first one is ended by hooks, a region
+	 * with the second one by calls.
+	 */
 	uint64_t by_hooks, by_calls;
 	uint64_t ended_count;
-	/* A ring: the nth that ended is at n % INSPECT_ENDED */
+	/* A ring: the nth region that ended is at n % INSPECT_ENDED */
 	struct inspect_ended ended[INSPECT_ENDED];
 };
 
-/* A thread's gets of the region, and its gets minus its puts. */
+/* inspect_gets() decodes a thread's gets of a region, inspect_held() its gets minus its puts. */
 static inline uint32_t inspect_gets(uint32_t count)
 {
 	return (count + 0x8000) >> 16;
@@ -85,7 +96,10 @@ static inline int32_t inspect_held(uint32_t count)
 	return (int16_t)count;
 }
 
-/* A cache's counters: this; then inspect_count_thread() for each of its threads; then inspect_sum(). */
+/*
+ * Computes a cache's counters.  Call this first, then inspect_count_thread() for each thread, then
+ * inspect_sum().
+ */
 static inline void inspect_count(const struct cache_stats *from, struct peerdma_cache_counters *to)
 {
 	memset(to, 0, sizeof(*to));

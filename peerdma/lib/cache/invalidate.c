@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * invalidate.c - ends regions whose memory goes away.
- */
+/* invalidate.c - ends regions whose memory is freed. */
 #include "../internal.h"
 #include "../monitor/monitor.h"
 #include "calls.h"
@@ -13,7 +11,7 @@
 
 struct gathering {
 	struct peerdma_cache *cache;
-	uint32_t first, count;		/* through region->next, from the greatest address down */
+	uint32_t first, count;		/* linked by region->next, by descending address */
 };
 
 static bool gather(void *arg, uint32_t entry)
@@ -35,7 +33,7 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 	uint32_t number;
 
 	regions_touched(cache, &cache->index.cursor, from, to, gather, &g);
-	/* From the greatest address down: so the index moves least. */
+	/* By descending address, so that the index moves the fewest entries. */
 	while ((number = g.first) != NO_REGION) {
 		g.first = cache->regions[number].next;
 		teardown_begin(cache, number, list, ENDED_INVALIDATED);
@@ -48,8 +46,9 @@ static uint32_t end_range(struct peerdma_cache *cache, uint64_t from, uint64_t t
 /* ---- in a signal handler, while its thread has a cache's lock ---- */
 
 /*
- * By an event, as from a monitor, each cache ends what was left in it (monitored.c): subscribers_call() keeps the
- * cache from being closed meanwhile.  What handlers leave during this waits for the next round.
+ * Sends an event as a monitor would.  Each cache then ends the regions of its left ranges
+ * (monitored.c), and subscribers_call() prevents the cache from being closed meanwhile.  Ranges
+ * that handlers leave during this are processed in the next round.
  */
 static void end_all_left(void)
 {
@@ -66,9 +65,10 @@ static void end_all_left(void)
 }
 
 /*
- * No lock, and another handler may come in between.  The gate counts ranges: it is closed before the range is stored,
- * and take_left() opens it by as many as it took, when no hit finds their regions any more.  A range that is stored
- * already, and not taken yet, keeps the gate closed until it is taken: it is not counted twice.
+ * No lock.  Another handler may run in between.  The gate counts the left ranges.  leave()
+ * increments it before it stores the range.  take_left() decrements it by the number of taken
+ * ranges, once no hit finds their regions.  A range that is stored already is not counted again: it
+ * keeps the gate closed until it is taken.
  */
 static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 {
@@ -93,7 +93,7 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 		__atomic_fetch_sub(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
 }
 
-/* Lock.  Begins the teardown of what was left, and returns how many ranges that were. */
+/* Lock.  Begins the teardown of the regions in left ranges, and returns the number of ranges. */
 static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint64_t taken = __atomic_exchange_n(&cache->left_all, 0, __ATOMIC_SEQ_CST);
@@ -114,7 +114,10 @@ static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 	return taken;
 }
 
-/* Another thread may have taken the ranges: once it has released the lock, no hit finds their regions. */
+/*
+ * Another thread may have taken the ranges.  Then no hit finds their regions once that thread
+ * releases the lock.
+ */
 void invalidate_left(struct peerdma_cache *cache)
 {
 	struct teardown list = TEARDOWN_NONE;
@@ -140,12 +143,12 @@ EXPORT int peerdma_cache_invalidate(struct peerdma_cache *cache, const void *ptr
 	uint64_t addr = (uintptr_t)ptr, end = addr + length;
 	uint32_t count;
 
-	/* No text: it would be allocated. */
+	/* Sets no error text: that would allocate memory. */
 	if (!cache)
 		return -EINVAL;
 	if (cache_foreign(cache))
 		return -EPERM;
-	/* The cache frees its own memory, and a monitor reports that, too. */
+	/* The cache is freeing its own memory, and a monitor reports that free too. */
 	if (ord_load(&cache->closing))
 		return 0;
 	if (end < addr)

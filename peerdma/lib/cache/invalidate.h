@@ -4,5 +4,8 @@
 
 #include "cache.h"
 
-/* No lock.  Ends what signal handlers left.  When it returns, no region is found whose memory they freed before the call. */
+/*
+ * No lock.  Ends the regions in ranges that signal handlers left.  On return, no hit finds a region
+ * whose memory they freed before the call.
+ */
 void invalidate_left(struct peerdma_cache *cache);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.h - the cache's lock, and signal handlers that free memory while their thread has it.
+ * lock.h - the cache's lock, and signal handlers that free memory while their thread holds it.
  *
- * A handler that waited for a lock of its own thread would wait for ever.  So a thread counts the locks that it
- * has or is about to take, of all caches.  If there is one, peerdma_cache_invalidate() in the handler stores
- * the range in the cache and closes the cache's gate: no get is a hit until the stored ranges have ended.  When the
- * thread releases its lock, it calls this_thread.left, which the handler set (invalidate.c).  That ends what was
- * left in all caches, since the lock may be of another cache than the range.
+ * A handler must not wait for a lock that its own thread holds.  So each thread counts the cache
+ * locks that it holds or is about to take.  If the count is not 0, peerdma_cache_invalidate() in
+ * the handler only stores the range in the cache and closes the cache's gate.  The range is then a
+ * left range, and no get is a hit until its regions have ended.  After the thread has released its
+ * lock, it calls this_thread.left, which the handler set (invalidate.c).  That ends the regions of
+ * the left ranges in all caches, because the handler's cache may not be the one whose lock the
+ * thread held.
  */
 #pragma once
 
@@ -19,7 +21,10 @@ static inline void cache_lock(struct peerdma_cache *cache)
 	ord_lock(&cache->lock);
 }
 
-/* Once the lock is released, another thread may close the cache: nothing of it is read after that. */
+/*
+ * Once the lock is released, another thread may close the cache.  So the cache is not read after
+ * that.
+ */
 static inline void cache_unlock(struct peerdma_cache *cache)
 {
 	void (*left)(void);

@@ -2,17 +2,18 @@
 /*
  * miss.c - makes a region for a range that no region covers.
  *
- *	plan_extent()		plan.c: what to register, by itself
- *	find_or_begin()		under the lock: what its neighbours make of that (plan_decide()), what must go for
- *	  |			it (evict.c), and the region itself, PENDING
- *	add()			the caller's function registers it, without the lock
+ *	plan_extent()		plans the range, without its neighbours (plan.c)
+ *	find_or_begin()		under the lock: adapts the plan to the neighbours (plan_decide()),
+ *	  |			evicts regions for it (evict.c), and makes the region, PENDING
+ *	add()			the caller's function registers the region, without the lock
  *	  |
- *	publish()		LIVE, with the first ref: this thread's
- *	abandon()		it could not be registered, or its memory was freed meanwhile: another attempt, or the get fails
+ *	publish()		makes it LIVE, with this thread's ref as the first
+ *	abandon()		if add() failed, or the memory was freed meanwhile: removes the
+ *				region; then there is another attempt, or the get fails
  *
  * The region is in the index while it is PENDING: threads that need the same memory wait for it,
- * and an invalidation finds it.  If it overlaps others, it enters the index only when it is
- * registered (pending.h).  In a cache that is off, it never does: no other get finds it.
+ * and an invalidation finds it.  A region that overlaps others enters the index only when it is
+ * registered (pending.h).  In a cache that is off, no region enters it, so no other get finds one.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@
 #include "miss.h"
 #include "pending.h"
 
-#define EVICT_MANY	64	/* when add() says that something is full */
+#define EVICT_MANY	64	/* idle regions to end when add() reports a full resource */
 
 struct miss {
 	struct plan plan;
@@ -46,24 +47,29 @@ static void begin(struct peerdma_cache *cache, struct miss *m, uint32_t number)
 	uint64_t length = plan->to - plan->from;
 	uint32_t gen;
 
-	/* Write before reading: a read would fault the zero page in first. */
+	/* The store comes before the load: a load would fault the zero page in first. */
 	ord_store(&r->pub.length, length);
 	gen = state_gen(ord_load(&r->state_word)) + 1;
 	m->region = r;
 	m->state_word = STATE_WORD(gen ? gen : 1, STATE_PENDING) | plan->properties |
 			(uint64_t)plan->with_access << STATE_ACCESS_AT;
-	/* Gets read the range before they have a ref. */
+	/* Gets read the range before they hold a ref. */
 	ord_store(&r->pub.addr, plan->from);
-	/* Identifies the thread that makes it: any address of thread-local memory does. */
+	/*
+	 * Identifies the thread that registers the region.  Any address of thread-local memory
+	 * would do.
+	 */
 	ord_store(&r->pub.registration, &this_thread);
 	r->word = NULL;
-	/* As if the clock's hand had seen this get: a region that is used once goes first */
+	/*
+	 * The clock's hand counts this get as seen, so a region that is used only once goes first.
+	 */
 	r->clock = 1;
 	ord_store_release(&r->state_word, m->state_word);
 	region_count(cache, r, 1);
 }
 
-/* Lock.  Where other threads look for it. */
+/* Lock.  Adds the region where other threads search for it. */
 static void insert(struct peerdma_cache *cache, struct index_place *place, struct miss *m,
 		   uint32_t number)
 {
@@ -75,7 +81,7 @@ static void insert(struct peerdma_cache *cache, struct index_place *place, struc
 		overlapping_add(cache, m->region);
 }
 
-/* Lock.  A ref of a region that has come since the get looked. */
+/* Lock.  Takes a ref of a region that another thread added after this get had searched. */
 static void take_found(struct peerdma_cache *cache, const struct miss *m)
 {
 	m->region->refs++;
@@ -83,7 +89,7 @@ static void take_found(struct peerdma_cache *cache, const struct miss *m)
 	cache->stats.late_hits += !m->counted;
 }
 
-/* No lock.  0: there is a number now. */
+/* No lock.  0: a number is free now. */
 static int more_numbers(struct peerdma_cache *cache, struct thread_cache *tc)
 {
 	if (regions_more(cache))
@@ -95,7 +101,10 @@ static int more_numbers(struct peerdma_cache *cache, struct thread_cache *tc)
 		    "put some, or give it a greater capacity", cache->capacity);
 }
 
-/* PLAN_HIT or PLAN_REGISTER: m->region is the region.  Else, without an error, call it again. */
+/*
+ * PLAN_HIT or PLAN_REGISTER: m->region is the region.  Otherwise *error is set, or the caller calls
+ * this again.
+ */
 static inline enum plan_step find_or_begin(struct peerdma_cache *cache, struct thread_cache *tc,
 					   struct miss *m, int *error)
 {
@@ -157,7 +166,7 @@ static int add(struct peerdma_cache *cache, const struct miss *m,
 						     registration), texts);
 }
 
-/* It could not be registered, or its memory was freed meanwhile. */
+/* add() failed, or the memory was freed meanwhile.  Removes the region. */
 static void __attribute__((noinline)) abandon(struct peerdma_cache *cache, const struct miss *m)
 {
 	struct region *r = m->region;
@@ -206,14 +215,17 @@ static bool is_full(int error)
 	       error == -EDQUOT || error == -ENOBUFS;
 }
 
-/* add() failed, and the region is abandoned.  0: another attempt may succeed, because idle regions ended or with less. */
+/*
+ * add() failed, and the region was abandoned.  0: another attempt may succeed, because idle regions
+ * were ended or the range is smaller now.
+ */
 static int __attribute__((noinline)) add_failed(struct peerdma_cache *cache,
 						struct thread_cache *tc, struct plan *plan,
 						int error)
 {
 	unsigned long long from = plan->from, to = plan->to;
 
-	/* The memory was freed meanwhile.  What is there now is another allocation. */
+	/* The memory was freed during add().  Another allocation may be there now. */
 	if (error == -ESTALE)
 		return plan_extent(cache, plan);
 	if (is_full(error) && deferred_drain(cache, tc) + evict_idle(cache, EVICT_MANY))
@@ -240,7 +252,10 @@ static int unread_word(struct peerdma_cache *cache, const struct miss *m,
 
 /* ---- publishing ---- */
 
-/* Lock.  A registered region that overlaps others enters the index, and the teardown of those that it replaces begins. */
+/*
+ * Lock.  Puts a registered region that overlaps others into the index, and begins the teardown of
+ * the regions that it replaces.
+ */
 static void replace(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	struct index_place *place = &cache->index.cursor;
@@ -259,7 +274,10 @@ static void replace(struct peerdma_cache *cache, struct region *region, struct t
 	region_insert(cache, place, region_number(cache, region));
 }
 
-/* With the ref in region->refs.  In a cache that is off, the region is DEAD from the beginning: its last put ends it. */
+/*
+ * Counts the first ref in region->refs.  In a cache that is off, the region is DEAD at once, so its
+ * last put ends it.
+ */
 static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache,
 						     const struct miss *m, uint64_t live)
 {
@@ -288,8 +306,8 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 }
 
 /*
- * From here on other threads use it.  As usual the first ref is counted in the thread's refs, without the lock.
- * False: an invalidation has killed it.
+ * Makes the region LIVE for other threads.  The first ref is normally counted in the thread's refs,
+ * without the lock.  False: an invalidation has killed the region.
  */
 static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
 			   const struct miss *m, const struct peerdma_registration *registration)
@@ -305,7 +323,10 @@ static inline bool publish(struct peerdma_cache *cache, struct thread_cache *tc,
 	refs = tc && !m->plan.overlapping && !cache->off ? refs_meet(tc, r) : NULL;
 	if (!refs)
 		return publish_locked(cache, m, live);
-	/* Write before reading, as in begin().  No thread ends a region that is not LIVE yet and reads these refs. */
+	/*
+	 * The store comes before the load, as in begin().  Only the ender of a LIVE region reads
+	 * these refs, so nothing else reads them yet.
+	 */
 	refs_fill(refs, state_gen(live));
 	before = ord_load(&refs->count);
 	count = before + COUNT_GET;
@@ -385,14 +406,17 @@ static int make(struct peerdma_cache *cache, struct thread_cache *tc, struct req
 	return ret;
 }
 
-/* A thread that was cancelled in add(), or while it waits for another thread's, would leave others to wait for ever. */
+/*
+ * A thread that is cancelled in add(), or in the wait for another thread's add(), would leave the
+ * region PENDING and other threads waiting.
+ */
 int miss(struct peerdma_cache *cache, struct thread_cache *tc, struct request *request,
 	 struct region **out)
 {
 	int was = cancel_off(), ret;
 	uint32_t texts = attempt_begin();
 
-	/* A get that succeeds in the end leaves no text of an attempt that failed. */
+	/* If a get succeeds at last, removes the error texts of its failed attempts. */
 	ret = attempt_end(texts, make(cache, tc, request, out));
 	cancel_back(was);
 	return ret;

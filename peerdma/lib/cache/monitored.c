@@ -7,9 +7,10 @@
 #include "monitored.h"
 
 /*
- * An event comes before a free, so that regions end while their memory is there; after it, since a region may have been
- * registered in between; and for an allocation, in case a free was missed.  It may come inside malloc() or free():
- * nothing is deregistered here.  An event of length 0 ends what signal handlers left.
+ * Called before a free, so that regions end while their memory exists.  Called again after it,
+ * because another thread may have registered a region in between.  Also called for an allocation,
+ * in case no monitor reported the free before it.  It may be called inside malloc() or free(), so
+ * it deregisters nothing.  An event of length 0 ends the regions in left ranges (lock.h).
  */
 static void on_host(void *arg, const struct peerdma_hook_event *event)
 {
@@ -25,15 +26,16 @@ static void on_host(void *arg, const struct peerdma_hook_event *event)
 }
 
 /*
- * A dma-buf keeps GPU memory allocated after its free, so in caches of pins the registration ends at once.  That is
- * possible because the program called CUDA, and is not inside malloc().  A caller's own remove() may not be called here.
+ * A dma-buf keeps its GPU memory allocated after the free.  So a cache of pins deregisters at once.
+ * It may do so because the program has called CUDA, and is not inside malloc().  Other caches must
+ * not call their remove() here.
  */
 static void on_device(void *arg, const struct peerdma_hook_event *event)
 {
 	struct peerdma_cache *cache = arg;
 
 	on_host(cache, event);
-	/* Without the thread cache: this may be a signal handler in the middle of a hit. */
+	/* Passes no thread cache: this may be a signal handler that interrupted a hit. */
 	if (cache->process == process_id() && cache->stats.by_hooks && !this_thread.locks)
 		deferred_drain(cache, NULL);
 }
@@ -46,7 +48,10 @@ int cache_monitor_host(struct peerdma_cache *cache)
 	if (ret || __atomic_load_n(&cache->host_monitored, __ATOMIC_ACQUIRE))
 		return ret;
 	ret = monitor_subscribe(MONITOR_HOST, on_host, cache);
-	/* Another thread subscribed first.  Until here events came twice, which does no harm. */
+	/*
+	 * Another thread has subscribed first.  Until now each event came twice, which does no
+	 * harm.
+	 */
 	if (!ret && !__atomic_compare_exchange_n(&cache->host_monitored, &is, true, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		monitor_unsubscribe(MONITOR_HOST, on_host, cache);

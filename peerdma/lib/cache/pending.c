@@ -5,7 +5,7 @@
 #include "lock.h"
 #include "pending.h"
 
-/* A thread that waits for a PENDING region; on the thread's stack. */
+/* A thread that waits for a PENDING region.  The struct is on the thread's stack. */
 struct waiter {
 	const void *thread;
 	struct region *region;
@@ -61,7 +61,10 @@ uint32_t overlapping_kill(struct peerdma_cache *cache, uint64_t from, uint64_t t
 
 /* ---- waiting ---- */
 
-/* Lock.  Whether this thread registers the region, or a region that its maker waits for, and so on. */
+/*
+ * Lock.  Returns whether the region's maker is this thread, or waits for a region whose maker is
+ * this thread, directly or through other makers.
+ */
 static bool waits_for_this_thread(const struct peerdma_cache *cache, const struct region *pending)
 {
 	const void *maker = ord_load(&pending->pub.registration);

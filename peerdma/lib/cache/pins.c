@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * pins.c - a cache of pins: regions of peerdma_pin().  A word shows whether a region is valid: in the kernel's page of
- * generations, or in the back-end.  If frees of its memory are not reported, CUDA's buffer id shows it.
+ * pins.c - a cache of pins: its regions are pins of peerdma_pin().  A word shows whether a region
+ * is valid.  It is in the kernel's page of generations or in the back-end.  If frees of the memory
+ * are not reported, CUDA's buffer id shows whether the region is valid.
  */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "peerdma_verbs.h"
 
 #define GPU_PAGE 65536ULL
-#define TRIM 64		/* idle pins that end, with their MRs, when another MR cannot be made */
+#define TRIM 64		/* idle pins to end, with their MRs, when a new MR cannot be made */
 
 struct pins {
 	struct peerdma *ctx;
@@ -21,10 +22,13 @@ struct pins {
 	bool whole;
 };
 
-/* Two words, told apart by their addresses.  Both are always 0, the expected value. */
+/*
+ * Words of regions whose frees libpeerdma-hooks reports, and of regions that the program ends by
+ * calls.  Both stay 0, the expected value.  Readers of the cache tell them apart by address.
+ */
 static const uint32_t by_hooks, by_calls;
 
-/* Pins the request's dma-buf, if it has one; else the memory at the address. */
+/* Pins the request's dma-buf.  Without one, pins the memory at the address. */
 static int pin(const struct pins *p, uint64_t addr, uint64_t length,
 	       const struct peerdma_registration *r, struct peerdma_region **region)
 {
@@ -44,7 +48,10 @@ static int pin(const struct pins *p, uint64_t addr, uint64_t length,
 				 flags & PEERDMA_READONLY, NULL, true, region);
 }
 
-/* After -EBUSY (a dma-buf of it has an importer that cannot be revoked) the context keeps the pin until it is closed. */
+/*
+ * If peerdma_unpin() returns -EBUSY, a dma-buf of the pin has an importer that cannot be revoked.
+ * Then the context ends the pin when it is closed.
+ */
 static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 {
 	uint32_t was = attempt_begin();
@@ -57,8 +64,8 @@ static void end_pin(void *arg, uint64_t addr, uint64_t length, void *handle)
 }
 
 /*
- * The back-end `host` is not notified of frees.  Its regions can be cached only if a monitor of host memory ends them
- * in time, or the program does.
+ * The back-end `host` is not notified of frees.  So its regions can be cached only if a monitor of
+ * host memory, or the program, ends them in time.
  */
 static bool wants_monitor(const struct peerdma_cache *cache, const struct peerdma_region *region)
 {
@@ -79,7 +86,10 @@ static int monitor_begin(struct peerdma_cache *cache)
 		    "with PEERDMA_CACHE_CALLS", peerdma_last_error());
 }
 
-/* The cache's first such pin is made again after the monitor has begun: frees before that were not reported. */
+/*
+ * Frees before monitor_begin() were not reported.  So the first pin that needs the monitor is ended
+ * and made again after it.
+ */
 static int pin_monitored(const struct pins *p, uint64_t addr, uint64_t length,
 			 const struct peerdma_registration *r, struct peerdma_region **region)
 {
@@ -116,7 +126,7 @@ static int add(void *arg, uint64_t addr, uint64_t length, struct peerdma_registr
 	return 0;
 }
 
-/* Calls into CUDA may be cancellation points.  Reads of words are not. */
+/* Disables cancellation: calls of CUDA may be cancellation points.  Reads of words are not. */
 static bool __attribute__((noinline)) still(const struct peerdma_region *region, uint64_t addr,
 					    uint64_t length)
 {
@@ -128,7 +138,11 @@ static bool __attribute__((noinline)) still(const struct peerdma_region *region,
 	return is;
 }
 
-/* The MRs end with any allocation of the region.  A get of part of the region does not ask for the others. */
+/*
+ * Returns whether an MR of the region may have ended.  It ends when any of the region's allocations
+ * is freed, and a get of a part of the region does not check that the other allocations are the
+ * same as before.
+ */
 static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, uint64_t length)
 {
 	size_t n = region->allocation_count;
@@ -139,8 +153,9 @@ static bool mr_may_be_over(const struct peerdma_region *region, uint64_t addr, u
 }
 
 /*
- * For regions without a word.  By buffer id: the allocations that the get asks for must be the same, and the others
- * still allocated.  With several words: all must have their expected values.
+ * Called for regions without a word.  Compares buffer ids: the allocations of the get's range must
+ * be the same as before, and the other allocations must still exist.  With several words, all must
+ * have their expected values.
  */
 static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, uint64_t length)
 {
@@ -151,7 +166,10 @@ static int check(void *arg, const struct peerdma_cached *cached, uint64_t addr, 
 	       !mr_may_be_over(region, addr, length) && still(region, addr, length);
 }
 
-/* Replaces m, the first allocation of a range, by the last one.  False: not all of the range is memory of that kind. */
+/*
+ * Replaces m, the first allocation of the range, by the last one.  False: a part of the range is
+ * not memory of the same kind.
+ */
 static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
 {
 	uint32_t kind = m->kind;
@@ -164,8 +182,9 @@ static bool last_of(struct pins *p, uint64_t end, struct peerdma_memory *m)
 }
 
 /*
- * Whole granules, as *e has them.  With a monitor of host memory only whole pages: another thread may be unmapping a page
- * beside the range, and the monitor may have reported that before the page is registered.
+ * Registers whole granules, which *e already describes.  With a monitor of host memory, registers
+ * only whole pages of the range: another thread may be unmapping a page beside it, and the monitor
+ * may have reported that before the page is registered.
  */
 static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct peerdma_extent *e)
 {
@@ -179,8 +198,9 @@ static int host_extent(const struct pins *p, uint64_t addr, uint64_t end, struct
 }
 
 /*
- * GPU memory: the GPU's pages that the range touches, or all of its allocations (PEERDMA_CACHE_WHOLE).  Memory that CUDA
- * knows: never more than the range's allocations, since others are freed at other times, perhaps now.
+ * For GPU memory: the GPU pages that the range touches, or all its allocations
+ * (PEERDMA_CACHE_WHOLE).  For host memory that CUDA knows: not more than the range's allocations,
+ * because others may be freed at any time.
  */
 static int extent(void *arg, uint64_t addr, uint64_t length, struct peerdma_extent *e)
 {
@@ -245,7 +265,7 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	*p = (struct pins){ .ctx = ctx, .cache = *cache };
 	(*cache)->arg = p;
 	(*cache)->word_will_do = true;
-	/* With the first region that has no word. */
+	/* The first region without a word sets this bit. */
 	cache_monitors_set(*cache, PEERDMA_MONITOR_CHECK, false);
 	p->whole = (*cache)->options.flags & PEERDMA_CACHE_WHOLE;
 	p->flags = (*cache)->options.flags & PEERDMA_CACHE_STAGING ? PEERDMA_STAGING : 0;

@@ -2,15 +2,15 @@
 /*
  * plan.c - see plan.h.
  *
- * The new region takes in the regions that it overlaps, as long as it stays within its bound and
- * a few times what was asked for; else it lies beside them.  No region ends before the
- * new one is registered (miss.c).
+ * The new region includes the regions that it overlaps, if the result stays within the bound and
+ * within MERGE_TIMES the length of the plan's own range.  Otherwise it lies beside them.  No region
+ * ends before the new one is registered (miss.c).
  */
 #include "../internal.h"
 #include "pending.h"
 #include "plan.h"
 
-/* All gets of adjacent ranges together register so much of each range at most */
+/* Limit of merging: a region is at most this many times as long as the range that a get needs */
 #define MERGE_TIMES	4
 
 /* ---- the range by itself ---- */
@@ -20,7 +20,7 @@ int callback_result(const char *function, int ret, uint32_t texts)
 	if (ret > 0)
 		return fail(-EINVAL, "peerdma_cache_get: %s() returned %d; it returns 0 or -errno",
 			    function, ret);
-	/* Without a new text, the last one is of an earlier failure. */
+	/* If function() set no text, the last text belongs to an earlier failure. */
 	if (ret < 0 && fail_count() == texts)
 		return fail(ret, "peerdma_cache_get: %s() returned %d: %s", function, ret,
 			    error_words(ret));
@@ -32,7 +32,10 @@ static uint64_t granule_mask(const struct peerdma_cache *cache)
 	return (1ULL << cache->granule_shift) - 1;
 }
 
-/* Whole granules.  With extent(), which knows better what belongs together, no more than was asked for. */
+/*
+ * Takes whole granules.  If the cache has extent(), takes only the range of the get: extent() knows
+ * better which memory belongs together.
+ */
 static void extent_least(const struct peerdma_cache *cache, struct plan *plan)
 {
 	uint64_t mask = cache->ops.extent ? 0 : granule_mask(cache);
@@ -97,7 +100,9 @@ int plan_extent(struct peerdma_cache *cache, struct plan *plan)
 	return cache->ops.extent ? extent_of_caller(cache, plan) : 0;
 }
 
-/* The neighbours' memory, or the rest of the allocation, may be what cannot be registered. */
+/*
+ * The part that cannot be registered may be the neighbours' memory, or the rest of the allocation.
+ */
 bool plan_narrow(const struct peerdma_cache *cache, struct plan *plan)
 {
 	if (plan->narrow)
@@ -112,9 +117,10 @@ bool plan_narrow(const struct peerdma_cache *cache, struct plan *plan)
 struct neighbours {
 	struct peerdma_cache *cache;
 	const struct plan *plan;
-	uint64_t from, to;		/* of the plan's own range and all regions that touch it */
-	struct region *hit;		/* covers the request, with its access */
-	/* The shortest one that covers the plan's own range, within its bound */
+	/* of the plan's own range and all regions that touch it, together */
+	uint64_t from, to;
+	struct region *hit;		/* covers the request, with the access that it needs */
+	/* The shortest region within the bound that covers the plan's own range */
 	struct region *covering;
 	struct region *pending;
 	uint64_t pending_word;
@@ -127,8 +133,8 @@ static bool in_bounds(const struct plan *plan, uint64_t from, uint64_t to)
 }
 
 /*
- * Reads the state word once: a region's maker makes it LIVE without the lock, so a second look may differ from the
- * first.
+ * Reads the state word only once.  The region's maker makes it LIVE without the lock, so a second
+ * read might differ.
  */
 static bool neighbour(void *arg, uint32_t entry)
 {
@@ -198,8 +204,9 @@ static void choose_range(struct peerdma_cache *cache, struct plan *plan,
 	uint64_t max = merge_max(cache, plan->own_to - plan->own_from);
 
 	/*
-	 * A region with less access may cover the plan's own range.  No region may lie within another, so the new one is
-	 * as long as that; or, if that reaches out of the bound, replaces it.
+	 * A region with too little access may cover the plan's own range.  No region may lie within
+	 * another.  So the new one becomes as long as that one.  If that one reaches beyond the
+	 * bound, it is not `covering`, and the new one replaces it.
 	 */
 	if (all->covering) {
 		plan->from = all->covering->pub.addr;

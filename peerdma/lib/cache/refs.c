@@ -25,9 +25,9 @@ enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uin
 }
 
 /*
- * The ender either counted the put, or the result makes this thread look (teardown_last_ref()).  Once the ref is
- * given back, the number may belong to another region: then the refs name that one, and the region that was held has
- * ended already.
+ * Either the ender counted this put, or REF_UNDONE makes this thread call teardown_last_ref().
+ * After the put, the number may belong to another region.  Then the refs count for that one, and
+ * the region that was put has already ended.
  */
 enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word)
 {

@@ -2,19 +2,20 @@
 /*
  * refs.h - references to regions, counted per thread.
  *
- * Each thread has a struct thread_refs for each region, and is the only one that counts in it.  The sum over
- * all threads is the number of references: one thread may take one and another give it back.
+ * Each thread has a struct thread_refs for each region, and only that thread counts in it.  The sum
+ * over all threads is the number of references: one thread may take a ref, and another give it
+ * back.
  *
  * A hit stores to its own count, then reads whether the region has ended.  The thread that ends the
- * region (the ender) first stores that it has ended, then reads all counts.  Each must make its store
- * visible before its read.  The ender makes the fence for both (ord_fence_others(), which is
- * membarrier): an asymmetric fence, so that a hit needs none.
+ * region (the ender) first stores that the region has ended, then reads all counts.  Each must make
+ * its store visible before its read.  The ender makes the fence for both (ord_fence_others(), which
+ * is membarrier).  This fence is asymmetric: a hit needs none.
  *
- * A region's number is used again, with the next generation.  A thread's refs name the generation that
- * they are good for, and the ender of that generation empties them:
+ * A region's number is used again, with the next generation.  A thread's refs contain the
+ * generation for which they are valid.  The ender of that generation empties them:
  *
- *   fill	the thread stores the generation, makes a fence, and reads the region's
- *		state word.  Unless it is LIVE with that generation, the thread empties the refs
+ *   fill	the thread stores the generation, makes a fence, and reads the region's state word.
+ *		If the region is not LIVE with that generation, the thread empties the refs
  *   end	the ender changes the state word, makes a fence, and empties all refs with the
  *		generation.  A thread that finds its refs empty reads the state word
  */
@@ -26,24 +27,25 @@
 #include "../base/order.h"
 
 /*
- * count: the thread's gets of the region, times 2^16, plus its gets minus its puts, which may be negative.
- * Before one of the two overflows, both are moved to the region.
+ * count: the thread's gets of the region, times 2^16, plus its gets minus its puts, which may be
+ * negative.  Before either part overflows, both are moved to the region.
  */
 struct thread_refs {
-	uint32_t gen;		/* of the region; 0: the refs are empty */
-	uint32_t count;		/* written by its thread alone */
+	uint32_t gen;		/* generation of the region; 0: the refs are empty */
+	uint32_t count;		/* only this thread writes it */
 	/*
-	 * Pages of the region, all of them if they are not too many: the page after the last << 28 | how many.
-	 * Written by the thread; the ender sets it to 0, too.  If one of these two stores is lost, gen decides.
+	 * Pages of the region, encoded by range_of(): all of them, unless the region has too many.
+	 * The thread writes it, and the ender sets it to 0.  One of the two stores may overwrite
+	 * the other; then gen decides.
 	 */
 	uint64_t range;
 };
 
 _Static_assert(sizeof(struct thread_refs) == 16, "a power of two");
 
-/* Pages of 4096 bytes, whatever the system's page size is: a shift by a constant is cheaper. */
+/* Pages of 4096 bytes, on each system: a shift by a constant is cheaper. */
 #define RANGE_SHIFT	12
-#define RANGE_COUNT_BITS 28		/* up to 1 TiB, which ends below 2^48 */
+#define RANGE_COUNT_BITS 28		/* up to 1 TiB, which must end below 2^48 */
 #define RANGE_COUNT_MAX	((1U << RANGE_COUNT_BITS) - 1)
 #define RANGE_PAGE_MAX	((1ULL << (64 - RANGE_COUNT_BITS)) - 1)
 
@@ -52,7 +54,7 @@ static inline uint64_t range_of(uint64_t first_page, uint64_t pages)
 	return (first_page + pages) << RANGE_COUNT_BITS | pages;
 }
 
-/* Whether [addr, addr + length) is not empty, does not wrap, and lies in the range. */
+/* Returns whether [addr, addr + length) is not empty, does not wrap, and lies in the range. */
 static inline bool range_covers(uint64_t range, uint64_t addr, uint64_t length)
 {
 	uint64_t left = (range >> RANGE_COUNT_BITS << RANGE_SHIFT) - addr;
@@ -71,19 +73,19 @@ enum state {
 	STATE_FREE,
 	STATE_PENDING,		/* one thread registers it, and others wait */
 	STATE_LIVE,
-	STATE_KILLED,		/* was PENDING when its memory was freed */
-	STATE_DYING,		/* its ender has not summed its refs yet */
+	STATE_KILLED,		/* the memory was freed while the region was PENDING */
+	STATE_DYING,		/* the ender has not summed the refs yet */
 	STATE_DEAD,		/* held: the put of the last ref deregisters it */
 	STATE_ENDING,		/* not held: being deregistered */
 };
 
 /*
- * The properties, which stay the same until the region ends.  BAR1: 0, or one more than log2 of the size of the
- * pages of BAR1 that the region takes.
+ * The properties stay the same until the region ends.  BAR1: 0, or 1 + log2 of the size of the BAR1
+ * pages that the region takes.
  */
 #define STATE_BAR1_AT	8
 #define STATE_BAR1	(0x3fU << STATE_BAR1_AT)
-/* The kind of memory, and the access that it is registered for. */
+/* The kind of memory, and the access for which it is registered. */
 #define STATE_IS_HOST	(1U << 14)
 #define STATE_IS_DEVICE	(1U << 15)
 #define STATE_ACCESS_AT	16
@@ -108,13 +110,14 @@ static inline enum state state_of(uint64_t state_word)
 enum ref {
 	REF_CHECK,
 	REF_OK,
-	/* The region has ended, and this may have been the last ref: teardown_last_ref() */
+	/* The region has ended, and this may have been the last ref: call teardown_last_ref() */
 	REF_UNDONE,
 };
 
 /*
- * The hit.  The refs' generation is read once, at the end: only the thread itself stores one, so the generation that
- * it reads there was there at the beginning.  fence: ord_fence_others() does not work here.
+ * The fast path of a get.  It reads the refs' generation only once, at the end.  Only this thread
+ * stores a generation other than 0, so the value was there at the beginning too.  fence:
+ * ord_fence_others() does not work on this system.
  */
 static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *count)
 {
@@ -127,14 +130,14 @@ static inline enum ref ref_get(struct thread_refs *refs, bool fence, uint32_t *c
 	return __builtin_expect(ord_load_acquire(&refs->gen) != 0, 1) ? REF_OK : REF_UNDONE;
 }
 
-/* After REF_UNDONE: count is the one that ref_get() stored. */
+/* Call this after REF_UNDONE.  count is the value that ref_get() stored. */
 static inline void ref_undo(struct thread_refs *refs, uint32_t count)
 {
 	ord_store(&refs->range, 0);
 	ord_store_release(&refs->count, count - COUNT_GET);
 }
 
-/* REF_OK: given back, and the region is LIVE.  REF_CHECK: given back; call ref_put_first(). */
+/* Counts a put.  REF_OK: the region is LIVE.  REF_CHECK: call ref_put_first(). */
 static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *count)
 {
 	*count = ord_load(&refs->count) - 1;
@@ -147,14 +150,21 @@ static inline enum ref ref_put(struct thread_refs *refs, bool fence, uint32_t *c
 }
 
 /*
- * For refs that are empty or of another generation.  A get: REF_OK, or REF_UNDONE: the count was rolled back.
- * A put, after REF_CHECK: REF_OK, or REF_UNDONE: call teardown_last_ref().
+ * For refs that are empty or have another generation.  ref_get_first() returns REF_OK, or
+ * REF_UNDONE if it rolled the count back.  Call ref_put_first() after REF_CHECK.  It returns REF_OK
+ * or REF_UNDONE; after REF_UNDONE, call teardown_last_ref().
  */
 enum ref ref_get_first(struct thread_refs *refs, const uint64_t *state_word, uint64_t expected);
 enum ref ref_put_first(struct thread_refs *refs, const uint64_t *state_word);
 
-/* By the thread: from now on the ender of this generation empties them.  Their range is empty. */
+/*
+ * Called by the refs' thread.  Sets their generation, so that its ender empties them from now on.
+ * Sets an empty range.
+ */
 void refs_fill(struct thread_refs *refs, uint32_t gen);
 
-/* By the ender.  True: they were of this generation, so their thread may be in the middle of a hit. */
+/*
+ * Called by the ender.  Empties the refs if they have this generation.  True: they had it, so their
+ * thread may be in the middle of a hit.
+ */
 bool refs_empty(struct thread_refs *refs, uint32_t gen);

@@ -8,15 +8,19 @@
 #define NO_REGION UINT32_MAX
 
 struct region {
-	/* While PENDING, registration identifies the thread that registers it */
+	/* While the region is PENDING, pub.registration identifies the thread that registers it */
 	struct peerdma_cached pub;
 	uint64_t state_word;
-	const uint32_t *word;		/* valid while it is `expected`; NULL: it has none */
+	/* the region is valid while *word == expected; NULL: it has no word */
+	const uint32_t *word;
 	uint32_t expected;
-	int32_t refs;			/* lock: those that are not counted in threads' refs */
+	int32_t refs;			/* lock: refs that are not counted in threads' refs */
 	uint64_t gets;			/* lock: likewise */
 	uint32_t next;			/* lock: in a list */
-	/* Lock.  Gets when the clock's hand last passed; once it is DYING: a thread may be hitting it. */
+	/*
+	 * Lock.  The gets when the clock's hand last passed.  From DYING on: whether a thread may
+	 * be in a hit.
+	 */
 	uint32_t clock;
 };
 

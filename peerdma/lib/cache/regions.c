@@ -12,7 +12,10 @@
 
 /* ---- memory ---- */
 
-/* The cache reserves address space for all regions, their payloads and the index (cache.c).  Makes the first part usable. */
+/*
+ * The cache has reserved address space for all regions, their payloads and the index (cache.c).
+ * Makes memory for the first `regions` of them usable.
+ */
 static bool use(struct peerdma_cache *cache, void *nodes, uint32_t regions)
 {
 	return memory_use(cache->regions, cache->capacity * sizeof(*cache->regions),
@@ -49,7 +52,10 @@ bool regions_more(struct peerdma_cache *cache)
 		return false;
 	cache_lock(cache);
 	if (cache->ready < more) {
-		/* First: a thread that puts one of the new regions has too few refs and must not take the fast path. */
+		/*
+		 * Mark the threads first: one that puts a new region has too few refs, and must not
+		 * use the fast path.
+		 */
 		thread_caches_mark(cache);
 		index_use(&cache->index, more);
 		ord_store(&cache->ready, more);
@@ -72,7 +78,10 @@ void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint
 
 /* ---- numbers ---- */
 
-/* From the list of free ones, or all that were returned without the lock. */
+/*
+ * Takes the first number of the list `free`.  If that is empty, takes all numbers that were
+ * returned without the lock.
+ */
 static uint32_t take_free(struct peerdma_cache *cache)
 {
 	uint32_t number = cache->free;
@@ -92,13 +101,13 @@ uint32_t number_take(struct peerdma_cache *cache, const struct thread_cache *tc)
 	if (number == NO_REGION)
 		return cache->stats.used < cache->ready ? cache->stats.used++ : NO_REGION;
 	cache->free = cache->regions[number].next;
-	/* The next miss needs these two. */
+	/* The next miss will use these two. */
 	if (cache->free != NO_REGION) {
 		__builtin_prefetch(&cache->regions[cache->free], 1);
 		if (tc && cache->free < tc->capacity)
 			__builtin_prefetch(&tc->refs[cache->free], 1);
 	}
-	/* The threads' refs still count gets of earlier generations. */
+	/* The threads' refs still include gets of earlier generations.  Subtract them. */
 	cache->regions[number].gets = 0;
 	cache->regions[number].gets -= region_gets(cache, number);
 	return number;
@@ -118,7 +127,7 @@ void region_insert(struct peerdma_cache *cache, struct index_place *place, uint3
 	uint64_t addr = ord_load(&r->pub.addr), length = ord_load(&r->pub.length);
 
 	if (index_insert_at(&cache->index, place, addr, entry_of(number, length)))
-		__builtin_trap();	/* index_size() has room for every number */
+		__builtin_trap();	/* index_size() reserves room for every number */
 	cache->stats.bar1_use += bar1_added(cache, addr, addr + length, ord_load(&r->state_word));
 }
 
@@ -167,7 +176,10 @@ uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number)
 void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
 		     uint64_t to, bool (*fn)(void *arg, uint32_t entry), void *arg)
 {
-	/* Backwards, up to the first region that does not reach into the range: the regions before it reach less far. */
+	/*
+	 * Goes backwards to the first region that does not reach into the range.  The regions
+	 * before it end earlier still.
+	 */
 	for (uint64_t x = from; x; x = place->key) {
 		uint32_t entry = index_floor(&cache->index, place, x - 1);
 

@@ -1,38 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * regions.h - the table of regions: their numbers, their memory, and the index that finds them by address.
+ * regions.h - the table of regions: their numbers, their memory, and the index that finds them by
+ * address.
  *
- * Regions may overlap, but none lies within another.  So their ends are in the order of their
- * beginnings, and of all regions that begin at or before an address the last one reaches farthest.
+ * Regions may overlap, but none lies within another.  So their ends have the same order as their
+ * beginnings.  Of all regions that begin at or before an address, the last one ends last.
  */
 #pragma once
 
 #include "thread_cache.h"
 
-/* No lock.  Memory for the first regions; nodes: the memory for the index. */
+/* No lock.  Makes memory for the first regions.  nodes: the address space for the index. */
 bool regions_begin(struct peerdma_cache *cache, void *nodes);
-/* No lock.  Memory for more regions than before; false: the cache has all that its capacity allows, or there is no memory. */
+/*
+ * No lock.  Makes memory for more regions.  False: the cache already has memory for its capacity,
+ * or there is no memory.
+ */
 bool regions_more(struct peerdma_cache *cache);
 
-/* Lock.  A number that no region has; NO_REGION: there is memory for no more. */
+/*
+ * Lock.  Returns a number that no region has.  NO_REGION: all numbers that have memory are taken.
+ */
 uint32_t number_take(struct peerdma_cache *cache, const struct thread_cache *tc);
 void number_give(struct peerdma_cache *cache, uint32_t number);
 
-/* Lock.  Into the index and out of it; the cache's use of BAR1 follows. */
+/* Lock.  Adds a region to the index, or removes it.  Updates the cache's use of BAR1. */
 void region_insert(struct peerdma_cache *cache, struct index_place *place, uint32_t number);
 void region_remove(struct peerdma_cache *cache, struct region *region);
-/* Lock.  Into the cache's counters (n is 1) or out of them (-1). */
+/* Lock.  Adds the region to the cache's counters (n is 1), or subtracts it (-1). */
 void region_count(struct peerdma_cache *cache, const struct region *region, int n);
 
-/* Lock.  Sums over all threads. */
+/* Lock.  Return sums over all threads. */
 int64_t region_refs(const struct peerdma_cache *cache, uint32_t number);
 uint64_t region_gets(const struct peerdma_cache *cache, uint32_t number);
 
-/* Lock.  Calls fn for each region in the index that begins in [from, to) or reaches into it. */
+/* Lock.  Calls fn for each region of the index that touches [from, to). */
 void regions_touched(struct peerdma_cache *cache, struct index_place *place, uint64_t from,
 		     uint64_t to, bool (*fn)(void *arg, uint32_t entry), void *arg);
 
-/* Lock.  Whether the region of this entry, which begins at key, ends after x. */
+/* Lock.  Returns whether the entry's region, which begins at key, ends after x. */
 static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t entry, uint64_t key,
 				  uint64_t x)
 {
@@ -40,7 +46,10 @@ static inline bool region_reaches(const struct peerdma_cache *cache, uint32_t en
 	       key + cache->regions[entry_number(entry)].pub.length > x;
 }
 
-/* Lock.  True: no region touches [from, to).  False: one does, or it takes more than one leaf of the index to know. */
+/*
+ * Lock.  True: no region touches [from, to).  False: a region does, or a single leaf of the index
+ * does not show it.
+ */
 static inline bool regions_none(const struct peerdma_cache *cache, struct index_place *place,
 				uint64_t from, uint64_t to)
 {
@@ -51,24 +60,28 @@ static inline bool regions_none(const struct peerdma_cache *cache, struct index_
 }
 
 /*
- * The first touch of a page costs as much as some misses.  So memory is populated ahead, as much again as is in use.
- * Small caches begin later, and a step has a limit: little memory stays unused.
+ * The first access to a page costs as much as some misses.  So memory is populated ahead, as much
+ * again as is in use.  Small caches begin later, and each step has a limit, so little memory stays
+ * unused.
  */
 #define AHEAD_FIRST	16U
 #define AHEAD_LEAST	256U
 #define AHEAD_MOST	1024U
 
-/* Lock.  How many regions from this number on should be populated now; 0: none. */
+/* Lock.  Returns how many regions from this number on should be populated now. */
 static inline uint32_t regions_to_populate(struct peerdma_cache *cache, uint32_t number)
 {
 	if (number < cache->ahead || number < AHEAD_FIRST)
 		return 0;
-	/* Powers of two, then multiples of the greatest: not a page, nor a huge one, that is not needed. */
+	/*
+	 * The steps are powers of two, then multiples of the greatest.  So no page, and no huge
+	 * page, is populated without need.
+	 */
 	cache->ahead = number < AHEAD_LEAST ? AHEAD_LEAST :
 		number + (number > AHEAD_MOST ? AHEAD_MOST : number);
 	return cache->ahead - number;
 }
 
-/* No lock.  Populates memory for `many` regions from this number on. */
+/* No lock.  Populates memory for `many` regions, from this number on. */
 void regions_populate(struct peerdma_cache *cache, struct thread_cache *tc, uint32_t number,
 		      uint32_t many);

@@ -39,7 +39,10 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 
 	remember(cache, number, why);
 	region_remove(cache, region);
-	/* The thread that registers it makes it LIVE without the lock: one of the two comes first. */
+	/*
+	 * The registering thread makes the region LIVE without the lock.  Only one of the two
+	 * replacements succeeds.
+	 */
 	if (state_of(state_word) == STATE_PENDING) {
 		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word),
 			STATE_KILLED) | (state_word & STATE_PROPERTIES)))
@@ -51,7 +54,7 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 	list->count++;
 }
 
-/* Lock.  It has no refs and can get none: from here on the caller alone uses it. */
+/* Lock.  The region has no refs and can get none.  From here on only the caller uses it. */
 static void take_out(struct peerdma_cache *cache, struct region *region)
 {
 	region_count(cache, region, -1);
@@ -59,8 +62,9 @@ static void take_out(struct peerdma_cache *cache, struct region *region)
 }
 
 /*
- * Lock.  The sum of the refs, when all gets are visible.  A negative sum is of puts without a get, which are counted
- * and taken back, so that the next region of this number begins with 0.
+ * Lock, when all gets are visible.  Returns the sum of the refs.  A negative sum means that there
+ * were puts without a get.  Those are counted as bad puts and subtracted, so that the next region
+ * of this number begins with 0.
  */
 static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 {
@@ -79,7 +83,10 @@ static int64_t refs_checked(struct peerdma_cache *cache, uint32_t number)
 	return 0;
 }
 
-/* Lock, when all gets are visible.  Regions with refs become DEAD and leave the list; the others become ENDING. */
+/*
+ * Lock, when all gets are visible.  Regions with refs become DEAD and leave the list.  The others
+ * become ENDING.
+ */
 static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 {
 	uint32_t *link = &list->first, n;
@@ -105,7 +112,10 @@ static void sum_up(struct peerdma_cache *cache, struct teardown *list)
 	}
 }
 
-/* Lock.  Empties all threads' refs.  True: another thread, which makes no fence, may be in the middle of a hit. */
+/*
+ * Lock.  Empties all threads' refs of the region.  True: another thread, which makes no fences, may
+ * be in the middle of a hit.
+ */
 static bool may_be_hit(struct peerdma_cache *cache, const struct thread_cache *self,
 		       uint32_t number)
 {
@@ -127,9 +137,10 @@ static void set_unsettled(struct peerdma_cache *cache, struct region *region)
 }
 
 /*
- * Lock.  membarrier does not work any more (a sandbox forbids it).  From its next call on each thread makes its own
- * fences.  Regions that may have been hit stay unsettled until all threads have made that call.  If
- * their memory is freed now, ended() is called for them before (teardown_notify()).
+ * Lock.  membarrier has stopped working, because a sandbox forbids it.  Each thread makes its own
+ * fences from its next call on.  A region that may be in a hit stays unsettled until all threads
+ * have made such a call.  If its memory is being freed now, ended() is called before that
+ * (teardown_notify()).
  */
 static void set_aside(struct peerdma_cache *cache, struct teardown *list)
 {
@@ -238,7 +249,7 @@ void teardown_finish(struct peerdma_cache *cache, struct teardown *list)
 	*list = TEARDOWN_NONE;
 }
 
-/* Lock.  The last ref of a DEAD region was given back. */
+/* Lock.  The last ref of a DEAD region has been put. */
 static void take_dead(struct peerdma_cache *cache, struct region *region, struct teardown *list)
 {
 	cache->stats.dead--;
@@ -249,7 +260,7 @@ static void take_dead(struct peerdma_cache *cache, struct region *region, struct
 	list->count = 1;
 }
 
-/* One by one: remove() may put other regions, or end them. */
+/* Tears the regions down one by one, because remove() may put or end other regions. */
 uint32_t teardown_all(struct peerdma_cache *cache)
 {
 	uint32_t count = 0;
@@ -308,7 +319,7 @@ void teardown_last_ref(struct peerdma_cache *cache, uint32_t number)
 
 	cache_lock(cache);
 	state = state_of(ord_load(&region->state_word));
-	/* It has been deregistered: this was a put without a get. */
+	/* The region has been deregistered already, so this was a put without a get. */
 	if (state == STATE_FREE || state == STATE_ENDING)
 		refs_checked(cache, number);
 	if (state == STATE_DEAD && !refs_checked(cache, number))

@@ -9,27 +9,35 @@
 #include "thread_cache.h"
 
 #define SLOTS_FIRST	256
-/* So many fit into a processor's second-level cache, beside all else */
+/* This many slots fit into a processor's second-level cache, beside other data */
 #define SLOTS_NEAR	(1U << 16)
 #define GROWTH		2
-/* Eighths of the slots; not a half, at which a power of two of blocks would be on the edge */
+/*
+ * A table is crowded above 3/8 of its slots.  At 1/2, a power of two of blocks would be exactly on
+ * the limit.
+ */
 #define CROWDED		3
-/* So many hits for each get that found no slot: slots are not worth more memory */
+/*
+ * With more hits than this for each get that found no slot, more slots are not worth their memory
+ */
 #define CROWDED_HITS	64
 #define PAGE		(1ULL << RANGE_SHIFT)
-/* Log2 of the blocks in a region, at least, unless blocks are pages or the region's own */
+/*
+ * Log2 of the least number of blocks in a region.  There are fewer if a block would be less than a
+ * page, or if the region consists of greater aligned blocks.
+ */
 #define BLOCKS_SHIFT	3
-#define BLOCKS_EACH	(2U << BLOCKS_SHIFT)	/* at most, but for those of BLOCK_MAX */
-/* 512 KiB of address space; pages that are not used take no memory */
+#define BLOCKS_EACH	(2U << BLOCKS_SHIFT)	/* the most, except for blocks of BLOCK_MAX */
+/* 512 KiB of address space; unused pages take no memory */
 #define REFS_EAGER	32768U
-#define REFS_PATIENCE	1024U	/* slow puts before the refs grow */
+#define REFS_PATIENCE	1024U	/* slow puts after which the refs grow */
 #define REFS_PAGE	256U	/* refs in 4096 bytes */
 #define AREA_PAGES	(AREA_SHIFT - RANGE_SHIFT)	/* log2 of the pages in an area */
 
 struct thread_cache thread_cache_none;
 
 #ifndef this_thread
-/* In static TLS: an access needs no call. */
+/* The variable is in static TLS, so an access needs no call. */
 _Thread_local struct thread_state this_thread __attribute__((tls_model("initial-exec"))) = {
 	.last = { [0 ... THREAD_LAST - 1] = &thread_cache_none },
 };
@@ -45,7 +53,7 @@ static size_t slots_size(const struct thread_cache *tc)
 	return sizeof(*tc->slots) * (slots_count(tc) + slots_count(tc) / 2);
 }
 
-/* Forgets the block sizes of all areas.  Each is learned again from what is looked for there. */
+/* Forgets the block sizes of all areas.  Later gets learn them again. */
 static void blocks_forget(struct thread_cache *tc)
 {
 	tc->turn = (uint8_t)(tc->turn + AREA_TURN);
@@ -54,8 +62,9 @@ static void blocks_forget(struct thread_cache *tc)
 }
 
 /*
- * log2 of the pages in a block of a region: the greatest of which the region is made, such that no block is shared with
- * another region. But a region takes few blocks, wherever it begins, and the fewer the more slots there are.
+ * Returns log2 of the pages in a block of the region.  That is the greatest aligned block of which
+ * the region consists, so that it shares no block with other regions.  But the block is large
+ * enough that the region takes few blocks, wherever it begins: fewer in a table with many slots.
  */
 static uint32_t block_of(const struct thread_cache *tc, uint64_t first, uint64_t end)
 {
@@ -105,7 +114,7 @@ static uint64_t *touched_word(const struct thread_cache *tc, uint32_t page)
 	return &tc->touched[page / 64];
 }
 
-/* The refs, and the bits `touched` behind them. */
+/* The size of the refs and of the bits `touched` behind them. */
 static size_t refs_size(uint32_t capacity)
 {
 	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
@@ -132,7 +141,7 @@ void __attribute__((noinline)) refs_spill(struct thread_cache *tc, uint32_t numb
 	cache_unlock(tc->cache);
 }
 
-/* Reads only pages of refs that were touched. */
+/* Reads only those pages of refs that the thread has touched. */
 void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 {
 	uint32_t pages = (tc->capacity + REFS_PAGE - 1) / REFS_PAGE;
@@ -150,7 +159,7 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 				spill(tc, i);
 		}
 	}
-	/* While the cache closes, its thread may still put, in remove(). */
+	/* While the cache is being closed, this thread may still put in remove(). */
 	ord_store(&tc->put_serial, 0);
 	cache->stats.thread_changes++;
 	cache->stats.gone_slot_hits += tc->hits;
@@ -175,7 +184,10 @@ static void set_refs(struct thread_cache *tc, struct thread_refs *refs, uint32_t
 	tc->touched = (uint64_t *)(refs + capacity);
 }
 
-/* At least doubles them.  Enders read them under the lock.  Only pages that were touched are copied. */
+/*
+ * At least doubles the refs.  Enders read them under the lock.  Copies only pages that were
+ * touched.
+ */
 static bool refs_grow(struct thread_cache *tc, uint32_t number)
 {
 	struct thread_refs *old = tc->refs, *refs;
@@ -242,7 +254,7 @@ void thread_cache_free(struct thread_cache *tc)
 
 struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 {
-	/* Not beside another thread's: processors fetch cache lines in pairs. */
+	/* Not beside another thread's data: processors fetch cache lines in pairs. */
 	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
 	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready :
 		REFS_EAGER;
@@ -257,7 +269,7 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 		.slot_mask = SLOTS_FIRST - 1,
 	};
 	blocks_forget(tc);
-	/* One mapping for refs, areas and the first slots.  The pages of each are freed separately. */
+	/* Refs, areas and the first slots share one mapping.  Their pages are freed separately. */
 	refs = memory_get(refs_size(capacity) + AREAS + slots_size(tc), true);
 	if (!refs) {
 		free(tc);
@@ -286,7 +298,10 @@ void thread_cache_join(struct thread_cache *tc)
 
 /* ---- slots ---- */
 
-/* The new slots are empty.  Regions are found in the index first, and then have slots again. */
+/*
+ * The new slots are empty.  The next get of each region finds it in the index, and fills a slot
+ * again.
+ */
 static void slots_grow(struct thread_cache *tc)
 {
 	uint32_t *old = tc->slots;
@@ -295,13 +310,16 @@ static void slots_grow(struct thread_cache *tc)
 
 	if (!slots)
 		return;
-	/* First: memory_put() may be reported to a monitor, which calls the cache. */
+	/* Set before memory_put(), which may be reported to a monitor that calls the cache. */
 	tc->slots = slots;
 	tc->slot_mask = (uint64_t)slots_count(tc) * GROWTH - 1;
 	memory_put(old, old_size);
 }
 
-/* Whether the regions that there are could have more blocks than slots are for.  If they come and go, there are few. */
+/*
+ * Returns whether the existing regions may have more blocks than the slots are made for.  If
+ * regions come and go, few exist at a time.
+ */
 static bool slots_too_few(const struct thread_cache *tc)
 {
 	struct peerdma_cache *cache = tc->cache;
@@ -314,7 +332,10 @@ static bool slots_too_few(const struct thread_cache *tc)
 	return slots_count(tc) < SLOTS_LAST && slots_count(tc) / 8 * CROWDED < blocks;
 }
 
-/* Many gets found no slot: there are too few, or blocks are smaller than today's regions need. */
+/*
+ * Many gets found no slot.  Either there are too few slots, or the block sizes are smaller than the
+ * current regions need.
+ */
 static void __attribute__((noinline)) crowded(struct thread_cache *tc)
 {
 	uint64_t hits = tc->hits - tc->hits_then;
@@ -329,13 +350,16 @@ static void __attribute__((noinline)) crowded(struct thread_cache *tc)
 		slots_grow(tc);
 }
 
-/* A slot that was never used names refs 0, which may be in use. */
+/* A slot that was never used contains 0, the offset of refs 0, which may be in use. */
 static bool free_at(const struct thread_cache *tc, uint32_t at)
 {
 	return !at || !ord_load(&refs_at(tc, at)->range);
 }
 
-/* In all areas that the page's block and the region share: so a get there finds the block at once or not at all. */
+/*
+ * Updates all areas in which the page's block and the region overlap.  So a get there finds the
+ * block's slot with its first look, or not at all.
+ */
 static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, uint64_t page,
 			uint32_t size)
 {
@@ -353,7 +377,7 @@ static void areas_learn(struct thread_cache *tc, uint64_t first, uint64_t end, u
 
 void thread_cache_remember(struct thread_cache *tc, const struct region *region, uint64_t addr)
 {
-	/* Whole pages of the region: the range has no parts of pages. */
+	/* Uses whole pages of the region: the range cannot describe parts of pages. */
 	uint64_t first = (region->pub.addr + PAGE - 1) >> RANGE_SHIFT;
 	uint64_t end = (region->pub.addr + region->pub.length) >> RANGE_SHIFT;
 	uint64_t page = addr >> RANGE_SHIFT;
@@ -368,7 +392,7 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 	areas_learn(tc, first, end, page, block_of(tc, first, end));
 	block = block_at(tc, addr);
 	this_thread.block[tc->serial % THREAD_LAST] = block;
-	/* The range is too small for a very big region: what is around the address. */
+	/* The range cannot describe a very big region: use the part around the address. */
 	if (end - first > RANGE_COUNT_MAX && page - first > RANGE_COUNT_MAX / 2)
 		first = page - RANGE_COUNT_MAX / 2;
 	if (end - first > RANGE_COUNT_MAX)
@@ -376,7 +400,10 @@ void thread_cache_remember(struct thread_cache *tc, const struct region *region,
 	ord_store(&refs->range, range_of(first, end - first));
 	slot = first_slot(tc, addr, block);
 	second = second_slot(tc, addr, block);
-	/* Into an empty slot.  Without one it replaces a region, which is found again through the index. */
+	/*
+	 * Use an empty slot.  If there is none, replace another region, which gets will find
+	 * through the index.
+	 */
 	if (*slot == at || *second == at)
 		return;
 	if (free_at(tc, *slot) || (tc->crowded & 1 && !free_at(tc, *second)))

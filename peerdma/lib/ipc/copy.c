@@ -222,7 +222,10 @@ static void take_rows(struct queue *queue)
 		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
 		taken = !copy_rows(queue->stream, &rows, rows.n == g->n);
 		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
-			rows.n--;	/* the last row may be the first of the next rows */
+			/*
+			 * leave the last row for the next call: it may begin another group of rows
+			 */
+			rows.n--;
 		for (unsigned int j = i; j < i + rows.n; j++) {
 			if (taken) {
 				set_result(g->of[j], 0);

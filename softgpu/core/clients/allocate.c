@@ -25,8 +25,8 @@ void sg_heap_put_locked(struct sg_heap *heap)
 }
 
 /*
- * Drops the lock.  VRAM is full: waits until a stream has freed memory of no context, and
- * releases it.  0: try again; -ENOSPC: no such free is queued; -EINTR.
+ * Drops the lock.  VRAM is full.  Waits until a stream has freed memory that belongs to no context,
+ * and releases that memory.  0: try again; -ENOSPC: no such free is queued; -EINTR.
  */
 static int wait_for_room_locked(struct sg_proc *proc)
 {

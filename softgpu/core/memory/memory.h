@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memory.h - the core's lowest layer: VRAM, address spaces, allocations, and pins with their
- * revocation.  Work (work.h) and clients (clients.h) stand on it; it calls neither.  What it
- * needs of them they have installed: the release operations of struct sg_obj and sg_proc.
+ * revocation.  The layers work (work.h) and clients (clients.h) use it, and it calls neither
+ * directly.  It calls only the release operations that they set in struct sg_obj and sg_proc.
  *
  * Lock: sg->lock guards every field of every object of all three layers, except those marked
  * "fixed" (set before the object is published) and those of a job that an engine is running.
@@ -11,8 +11,7 @@
  * everything that it had found before.
  *
  * Waits.  A process can be killed at any time, and must then exit soon.  So each wait on
- * behalf of a process is of one of two kinds.  A new wait must be of one of them, too, and
- * is to be listed here:
+ * behalf of a process is of one of two kinds.  If you add a wait, list it here:
  *
  *    killable: sg_cond_wait_killable().  For the program's own work, which may take hours.
  *    The call fails with -EINTR and has done nothing but what it had queued.
@@ -89,7 +88,8 @@ struct sg {
 
 	/* work */
 	struct sg_link ctxs;		/* contexts with valid tokens */
-	u64 searches;			/* for work on memory that is being freed (drain.c), ever */
+	/* number of searches so far for work on memory that is being freed (drain.c) */
+	u64 searches;
 	u64 broken[SG_RULES];
 
 	/* clients */
@@ -141,7 +141,8 @@ struct sg_proc {
 	struct sg_space window;		/* its free parts */
 	struct sg_tree bufs;		/* allocations of the program, by address */
 	struct sg_tree ranges;		/* mappings of VRAM, by address */
-	struct sg_tree aliases;		/* device pointers that differ from host pointers: alias.c */
+	/* device pointers that differ from host pointers (alias.c) */
+	struct sg_tree aliases;
 	struct sg_tree copies;		/* strict: VRAM copies of managed memory, by address */
 	struct sg_tree reservations;	/* of cuMemAddressReserve, by address */
 	struct sg_handles handles;
@@ -151,7 +152,7 @@ struct sg_proc {
 	u64 held;			/* strict: held jobs that are not done */
 	struct sg_link freed;		/* bufs freed by a stream; the next call releases them */
 	bool has_freed;			/* there are some; atomic, read without the lock */
-	u32 contextless_frees;		/* FREE jobs of memory of no context that are not done */
+	u32 contextless_frees;		/* queued FREE jobs of memory that belongs to no context */
 
 	/* clients */
 	struct sg_server *server;	/* fixed with the window; NULL: none */
@@ -213,12 +214,14 @@ struct sg_buf {
 	struct sg_heap *heap;		/* fixed; NULL: mapped without a context */
 	struct sg_range *range;		/* NULL: host memory */
 	struct sg_obj *phys;		/* VMM: a reference; queries return its handle */
-	struct sg_alias *alias;		/* device pointer, if it differs from the host pointer; or NULL */
+	/* the device pointer, if it differs from the host pointer; or NULL */
+	struct sg_alias *alias;
 	u64 buffer_id;			/* fixed */
 	struct sg_share *share;		/* opened by its IPC key; NULL until requested */
 	struct sg_link in_share;	/* IPC: share->imports, while the share exists */
 	u32 opens;			/* IPC: opens minus closes */
-	u32 freeing;			/* calls waiting to free it, or (no context) queued frees */
+	/* calls waiting to free it; for memory without a context: queued frees */
+	u32 freeing;
 	u32 queued_frees;		/* FREE jobs that are not done */
 	struct sg_link in_freed;	/* proc->freed */
 	u32 late_writes;		/* SOFTGPU_VALUE_WRITEs that were queued on it, ever */
@@ -309,8 +312,8 @@ static inline bool sg_is_being_freed(const struct sg_proc *proc, u64 va)
 }
 
 /*
- * As sg_buf_at(), but hides memory of no context that a stream will free, as the program sees
- * it.
+ * As sg_buf_at(), but returns NULL for memory that belongs to no context and that a stream will
+ * free: for the program it no longer exists.
  */
 static inline struct sg_buf *sg_buf_known_at(const struct sg_proc *proc, u64 va)
 {
@@ -419,13 +422,13 @@ void sg_slab_unpinned_locked(struct sg_range *range);
 
 /* ---- pin.c ---- */
 
-/* Makes a live pin of [offset, offset + length) of mem, and of no range. */
+/* Makes a live pin of [offset, offset + length) of mem.  The pin belongs to no range yet. */
 int sg_pin_take_locked(struct sg_pin *pin, const struct sg_pin_ops *ops, struct sg_mem *mem,
 		       u64 offset, u64 va, u64 length, bool persistent);
 void sg_pin_attach_locked(struct sg_pin *pin, struct sg_range *range);
 /*
- * Returns the live pin at this address.  NULL: none, or its serial is another one; 0 is any
- * serial.
+ * Returns the live pin at this address, if it has this serial; 0 stands for any serial.  NULL:
+ * there is no such pin.
  */
 struct sg_pin *sg_pin_live_at_locked(struct sg *sg, const void *key, u64 serial);
 /* May drop the lock.  As sg_pin_put_by(), for any owner of the memory. */

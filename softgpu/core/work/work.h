@@ -50,9 +50,11 @@ struct sg_stream {
 	struct sg_job *running;
 	bool non_blocking;		/* fixed */
 	u64 submitted, completed;	/* jobs, ever */
-	u64 searched;			/* the latest search (sg->searches) of this stream */
+	/* the last search (number of sg->searches) that looked at this stream */
+	u64 searched;
 	u64 released_seq;		/* strict: jobs with a lower seq are not held back */
-	u64 followed_seq;		/* strict: jobs below it had what they wait for released */
+	/* strict: all that jobs with a lower seq wait for was released */
+	u64 followed_seq;
 	struct sg_link in_release;	/* strict: on follow_locked()'s list */
 };
 
@@ -111,27 +113,27 @@ enum sg_op {
 };
 
 /*
- * What a kind of job does.  NULL: nothing.  All but run are called with the lock held, and
- * only those that say so drop it.
+ * What a kind of job does.  NULL: nothing.  All functions but run are called with the lock held.
+ * Only those whose comment says so drop it.
  */
 struct sg_job_ops {
-	/* Before the job is queued, as the last step that may fail: 0 or -errno. */
+	/* Called before the job is queued, as the last step that may fail.  0 or -errno. */
 	int (*check)(struct sg_job *job);
-	/* Once it is queued; returns what the call returns.  May drop the lock. */
+	/* Called once the job is queued.  May drop the lock.  Returns the result of the call. */
 	int (*queued)(struct sg_job *job);
 	/*
-	 * The stream has reached the job.  True: it goes on without an engine, and another
+	 * Called when the stream has reached the job.  True: the job needs no engine, and another
 	 * thread completes it.
 	 */
 	bool (*begin)(struct sg_job *job);
 	/*
-	 * By an engine, without the lock: 0; -EFAULT; -EAGAIN: host memory is not there
+	 * Called by an engine, without the lock.  0; -EFAULT; -EAGAIN: host memory is not there
 	 * (fetch.c).
 	 */
 	int (*run)(struct sg_engine *e, struct sg_job *job);
 	/*
-	 * By the watcher.  May drop the lock.  0: look again; 1: done; -EFAULT; -EAGAIN: host
-	 * memory is not there, and *f is for sg_missing_locked().
+	 * Called by the watcher.  May drop the lock.  0: call again; 1: done; -EFAULT; -EAGAIN:
+	 * host memory is not there, and *f is for sg_missing_locked().
 	 */
 	int (*poll)(struct sg_job *job, u64 now, struct sg_fetch **f);
 	/* The job is done, or was dropped, and is freed next. */

@@ -25,7 +25,7 @@
 #include "file.h"
 #include "hsa_int.h"
 
-/* The number of polls before a wait sleeps: a few microseconds, or about 50. */
+/* Polls before a wait sleeps: SPIN_BLOCKED take a few microseconds, SPIN_ACTIVE about 50. */
 #define SPIN_BLOCKED	64
 #define SPIN_ACTIVE	1024
 

@@ -3,13 +3,11 @@
  * cuda.h - the part of the CUDA driver API (names, values and layouts of
  * CUDA 12.6) that softgpu's libcuda.so.1 implements.
  *
- * The interface is NVIDIA's and is followed to the letter, so that programs
- * written for it build and run on the software GPU unmodified; the text is our
- * own.  What is not declared here is not there: no kernels (modules and libraries
- * cannot be loaded), no arrays or textures, no graphs.
+ * The interface follows NVIDIA's exactly, so programs written for it build and run on the
+ * software GPU unmodified.  The text is our own.  Other parts of CUDA are not supported: kernels
+ * (modules and libraries cannot be loaded), arrays, textures, graphs.
  *
- * Unless a comment says otherwise a function does what NVIDIA documents.  Each
- * also returns:
+ * Unless a comment says otherwise, a function does what NVIDIA documents.  Each also returns:
  *   CUDA_ERROR_NOT_INITIALIZED    before cuInit, and in a process that was
  *                                 forked from one that had called cuInit
  *   CUDA_ERROR_DEVICE_UNAVAILABLE when the software GPU was removed
@@ -17,9 +15,9 @@
  */
 #ifndef SOFTGPU_CUDA_H
 #define SOFTGPU_CUDA_H
-#define __cuda_cuda_h__		/* what clients test to see that cuda.h is in */
+#define __cuda_cuda_h__		/* clients test this to see whether cuda.h is included */
 
-/* These and no more, as in NVIDIA's: programs rely on them, and must not on others. */
+/* NVIDIA's cuda.h includes only these: programs rely on them, and must not rely on others. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -223,7 +221,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
-/* What the GPU runs on the CPU between two pieces of a stream's work. */
+/* A function of the program that runs on the CPU between two pieces of a stream's work. */
 typedef void (CUDA_CB *CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 typedef void (CUDA_CB *CUhostFn)(void *userData);
 
@@ -539,7 +537,7 @@ typedef enum CUmemRangeHandleType_enum {
 
 #define CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE 1
 
-/* What cuMemAdvise sets, and what can be asked about a range of managed memory. */
+/* Settings of cuMemAdvise, and attributes of a range of managed memory. */
 typedef enum CUmem_advise_enum {
 	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
 	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -722,8 +720,9 @@ typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 /* ---- start, errors, entry points ---- */
 
 /*
- * Opens every /dev/softgpuN and reserves the window of CUDA addresses.  OUT_OF_MEMORY: also if there is no thread to be had for
- * the GPUs inside the process.  Then it can be called again.
+ * Opens every /dev/softgpuN and reserves the window of CUDA addresses.  OUT_OF_MEMORY is also
+ * returned if the threads of an in-process GPU cannot be started.  The program can then call this
+ * again.
  */
 CUresult CUDAAPI cuInit(unsigned int Flags);
 /* 12060. */
@@ -748,14 +747,17 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev);
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev);
-/* What the software GPU has no notion of (textures, surfaces, ...) reads 0. */
+/* Attributes that a software GPU does not have (textures, surfaces, ...) are 0. */
 CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
-/* Always 0: copies between GPUs work, peer mappings do not exist. */
+/* Always 0: copies between GPUs work, but peer mappings do not exist. */
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
-/* Matters in strict mode only, to what runs on the GPU already (softgpu.h's softgpu_watch). */
+/*
+ * Has an effect only in strict mode, on work that already runs on the GPU (softgpu_watch() in
+ * softgpu.h).
+ */
 CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 					    CUflushGPUDirectRDMAWritesScope scope);
 
@@ -766,18 +768,18 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev);
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev);
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active);
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags);
-/* The scheduling flags are kept and given back; waiting is always blocking. */
+/* The scheduling flags are stored and returned, but have no effect: waits always block. */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev);
 /*
- * What newer clients get from cuGetProcAddress("cuCtxCreate").  Execution affinities
- * and graphics clients are not supported; parameters that are all zero ask for neither.
+ * cuGetProcAddress("cuCtxCreate") returns this function to newer clients.  Execution affinities and
+ * graphics clients are not supported.  Parameters that are all zero request neither.
  */
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 				unsigned int flags, CUdevice dev);
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
 				unsigned int flags, CUdevice dev);
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx);
-/* The older name: nothing counts a context's users (but for primary ones), so it destroys. */
+/* The older name.  Only primary contexts have a count of users, so this destroys the context. */
 CUresult CUDAAPI cuCtxDetach(CUcontext ctx);
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx);
 CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *pctx);
@@ -805,8 +807,8 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUde
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 
 /*
- * Advice and prefetches of managed memory are kept per page of 64 KiB and given back;
- * nothing moves.  The ranges must be managed memory (CUDA_ERROR_INVALID_VALUE).
+ * Advice and prefetches of managed memory are stored per page of 64 KiB and returned.  Nothing
+ * moves.  CUDA_ERROR_INVALID_VALUE: the range is not managed memory.
  */
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 			     CUdevice device);
@@ -826,30 +828,35 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes,
 /* ---- memory pools ---- */
 
 /*
- * Memory of a pool belongs to the context whose stream it was allocated in, and ends
- * with it at the latest.  A free waits for the context's work; nothing is cached, so
- * what is reserved is what is used and there is nothing to trim.
+ * Memory of a pool belongs to the context of the stream that allocated it, and ends with that
+ * context at the latest.  A free waits for the context's work.  Pools cache nothing, so reserved
+ * and used memory are the same, and there is nothing to trim.
  */
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
 					 CUstream hStream);
-/* Also of cuMemAlloc's memory; and cuMemFree of a pool's. */
+/* Frees memory of cuMemAlloc too.  cuMemFree also frees memory of a pool. */
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
-/* Pools of the GPUs' memory alone. */
+/* Pools contain memory of GPUs only. */
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
-/* What is allocated from it stays. */
+/* Memory that was allocated from the pool stays allocated. */
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool);
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep);
 CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
-/* Kept and given back; the copy engines reach all memory. */
+/*
+ * The access rights are stored and returned, but have no effect: the copy engines reach all memory.
+ */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
 				    CUmemLocation *location);
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
-/* As a file descriptor, of pools made for it; not supported on a software GPU inside the process. */
+/*
+ * Exports a pool that was made with a file descriptor as its handle type.  An in-process GPU does
+ * not support this.
+ */
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 						  CUmemAllocationHandleType handleType,
 						  unsigned long long flags);
@@ -877,13 +884,16 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int *pFlags, void *p);
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
 					void **data, CUdeviceptr ptr);
-/* SYNC_MEMOPS alone can be set.  It makes the *Async copies and fills synchronous too. */
+/*
+ * Only SYNC_MEMOPS can be set.  It also makes the *Async copies and fills of this memory
+ * synchronous.
+ */
 CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 				       CUdeviceptr ptr);
 /*
- * A dma-buf of device memory, in multiples of the CPU's page; it keeps the memory
- * until the last of its users has closed it.  On a software GPU inside the
- * process it is not supported, as CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED (0) says.
+ * Returns a dma-buf of device memory, in multiples of the CPU's page.  The memory stays allocated
+ * until all users of the dma-buf have closed it.  An in-process GPU does not support this
+ * (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0).
  */
 CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 					       CUmemRangeHandleType handleType,
@@ -892,29 +902,32 @@ CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, s
 /* ---- memory of other processes ---- */
 
 /*
- * Of cuMemAlloc's memory; not supported on a software GPU inside the process.  A
- * handle is dead once its allocation has been freed, but a process that has it open
- * keeps the memory.
+ * Returns a handle of memory of cuMemAlloc.  An in-process GPU does not support this.  After the
+ * allocation was freed, its handle can no longer be opened.  A process that opened it before still
+ * has the memory.
  */
 CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 /*
- * CUDA_ERROR_INVALID_CONTEXT: the memory is this process's own.
- * CUDA_ERROR_INVALID_HANDLE: another context on this GPU has it open.
+ * CUDA_ERROR_INVALID_CONTEXT: the memory belongs to this process.  CUDA_ERROR_INVALID_HANDLE:
+ * another context on this GPU has opened it.
  */
 CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 				       unsigned int Flags);
-/* The last one waits for the context's work, and revokes every pin of the mapping. */
+/* The last close waits for the context's work, and revokes every pin of the mapping. */
 CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr dptr);
-/* No event is for other processes here (cuEventCreate: not supported): always an error, for programs that look them up. */
+/*
+ * Events for other processes are not supported (cuEventCreate refuses them).  These functions exist
+ * for programs that look them up, and always return an error.
+ */
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
 
 /* ---- virtual memory management ---- */
 
 /*
- * The granularity is 64 KiB, whatever the properties.  Memory may be made to be shared as
- * a file descriptor; CU_MEM_HANDLE_TYPE_FABRIC is CUDA_ERROR_NOT_PERMITTED, as where no
- * IMEX channel is.
+ * The granularity is 64 KiB for all properties.  Memory can be shared as a file descriptor.
+ * CU_MEM_HANDLE_TYPE_FABRIC returns CUDA_ERROR_NOT_PERMITTED, as NVIDIA's driver does without an
+ * IMEX channel.
  */
 CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 					       CUmemAllocationGranularity_flags option);
@@ -928,7 +941,10 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 			  CUmemGenericAllocationHandle handle, unsigned long long flags);
 /* Waits for all queued work.  Every pin of the memory is revoked before it returns. */
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size);
-/* The engines enforce the union of what all devices were given; GetAccess tells each one's. */
+/*
+ * Engines allow an access if any device has the right to it.  cuMemGetAccess returns each device's
+ * rights.
+ */
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 				size_t count);
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
@@ -937,8 +953,9 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 							CUmemGenericAllocationHandle handle);
 CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
 /*
- * The descriptor opens the memory while it exists: once it is released and unmapped
- * everywhere an import fails with CUDA_ERROR_INVALID_VALUE.  (NVIDIA's keeps it.)
+ * The descriptor opens the memory while the memory exists.  After the memory was released and
+ * unmapped everywhere, an import returns CUDA_ERROR_INVALID_VALUE.  (With NVIDIA's driver, the
+ * descriptor keeps the memory.)
  */
 CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle,
 					      CUmemGenericAllocationHandle handle,
@@ -950,7 +967,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 
 /* ---- copies and fills ---- */
 
-/* Memory that CUDA does not know is the program's own and never a device address. */
+/* An address that CUDA does not know is memory of the program, never a device address. */
 CUresult CUDAAPI cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 CUresult CUDAAPI cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
@@ -969,8 +986,8 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 				   CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
 				   CUstream hStream);
 /*
- * One copy after the other.  The stream must not be the default one.  In the first form
- * *failIdx says at which copy it failed; SIZE_MAX: at none of them.
+ * Makes one copy after the other.  The stream must not be the default stream.  In the first form
+ * *failIdx is the index of the copy that failed, or SIZE_MAX if none did.
  */
 CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 				    size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
@@ -1007,9 +1024,9 @@ CUresult CUDAAPI cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
 
 /* ---- streams ---- */
 
-/* CU_STREAM_PER_THREAD is not supported, in any call. */
+/* No call supports CU_STREAM_PER_THREAD. */
 CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags);
-/* Every priority is accepted and reads back as 0. */
+/* Accepts every priority.  Queries return 0. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream);
 CUresult CUDAAPI cuStreamQuery(CUstream hStream);
@@ -1020,18 +1037,18 @@ CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
 
 /*
- * Calls a function once the stream's work so far is done, and holds up its later work
- * until the function returns or a minute is over.  It must not call CUDA.
+ * Calls a function when the stream's earlier work is done.  The stream's later work waits until the
+ * function has returned, or for a minute.  The function must not call CUDA.
  */
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 				     unsigned int flags);
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
 
 /*
- * Words that streams write and wait for, in device memory of the stream's GPU or in host memory that
+ * Streams write and wait for words in device memory of the stream's GPU, or in host memory that
  * CUDA has allocated or registered.  CU_STREAM_WAIT_VALUE_FLUSH and
- * CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES are CUDA_ERROR_NOT_SUPPORTED, as
- * CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES (0) says.
+ * CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES return CUDA_ERROR_NOT_SUPPORTED
+ * (CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES is 0).
  */
 struct CUstreamMemOpWaitValueParams_st {
 	CUstreamBatchMemOpType operation;
@@ -1087,7 +1104,7 @@ CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 
 /* ---- modules ---- */
 
-/* No module and no library can be loaded, so there is none to look in: CUDA_ERROR_INVALID_HANDLE. */
+/* Modules and libraries cannot be loaded, so these return CUDA_ERROR_INVALID_HANDLE. */
 CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 				      const char *name);
 CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,

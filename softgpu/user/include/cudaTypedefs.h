@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudaTypedefs.h - types of pointers to the functions of cuda.h, for what cuGetProcAddress
- * gives: PFN_name_vNNNN, where NNNN is the CUDA version that the function came with, and
- * PFN_name for the newest.  The names are NVIDIA's; there is one for each function that
- * cuGetProcAddress finds here.
+ * cudaTypedefs.h - pointer types for the functions that cuGetProcAddress returns.  PFN_name_vNNNN
+ * is the type of the function that came with CUDA version NNNN, and PFN_name that of the newest.
+ * The names are NVIDIA's.  There is a type for each function that softgpu's cuGetProcAddress finds.
  */
 #ifndef SOFTGPU_CUDATYPEDEFS_H
 #define SOFTGPU_CUDATYPEDEFS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_runtime.h - the CUDA runtime API as programs include it: the C functions
- * and, in C++, the forms that spare them casts and default arguments.
+ * cuda_runtime.h - the CUDA runtime API as programs include it: the C functions and, in C++,
+ * overloads without casts and with default arguments.
  */
 #ifndef SOFTGPU_CUDA_RUNTIME_H
 #define SOFTGPU_CUDA_RUNTIME_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_runtime_api.h - the part of the CUDA runtime API (CUDA 12.6) that
- * softgpu's libcudart.so.12 implements, on top of its libcuda.so.1.
+ * cuda_runtime_api.h - the part of the CUDA runtime API (CUDA 12.6) that softgpu's libcudart.so.12
+ * implements, on top of its libcuda.so.1.
  *
- * The interface is NVIDIA's and is followed to the letter; the text is our own.
- * Unless a comment says otherwise a function does what NVIDIA documents; what
- * cuda.h says of libcuda (no kernels, no arrays, ...) holds here too.
+ * The interface follows NVIDIA's exactly.  The text is our own.  Unless a comment says otherwise, a
+ * function does what NVIDIA documents.  The limits that cuda.h lists (no kernels, no arrays, ...)
+ * apply here too.
  */
 #ifndef SOFTGPU_CUDA_RUNTIME_API_H
 #define SOFTGPU_CUDA_RUNTIME_API_H
@@ -19,7 +19,7 @@
 #define CUDARTAPI
 #endif
 
-/* The layout of struct cudaDeviceProp is that of CUDA 12. */
+/* struct cudaDeviceProp has the layout of CUDA 12. */
 #define cudaGetDeviceProperties cudaGetDeviceProperties_v2
 
 #ifdef __cplusplus
@@ -105,7 +105,7 @@ cudaError_t CUDARTAPI cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *
 cudaError_t CUDARTAPI cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool,
 					       struct cudaMemPoolPtrExportData *exportData);
 
-/* ---- variables of kernels: there are none, so no symbol has an address (cudaErrorInvalidSymbol) ---- */
+/* ---- variables of kernels: there are none, so all return cudaErrorInvalidSymbol ---- */
 
 cudaError_t CUDARTAPI cudaGetSymbolAddress(void **devPtr, const void *symbol);
 cudaError_t CUDARTAPI cudaGetSymbolSize(size_t *size, const void *symbol);
@@ -121,7 +121,7 @@ cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHan
 
 /* ---- copies and fills ---- */
 
-/* As in cuda.h, the device side must be memory that the GPUs know, whatever its kind. */
+/* As in cuda.h, the memory on the device side may be of any kind that the GPUs know. */
 cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t count,
 				 enum cudaMemcpyKind kind);
 cudaError_t CUDARTAPI cudaMemcpyAsync(void *dst, const void *src, size_t count,
@@ -144,7 +144,7 @@ cudaError_t CUDARTAPI cudaMemset2DAsync(void *devPtr, size_t pitch, int value, s
 
 /* ---- streams and events ---- */
 
-/* cudaStreamPerThread is not supported, in any call. */
+/* No call supports cudaStreamPerThread. */
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream);
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags);
 cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * driver_types.h - types of the CUDA runtime API, names, values and layouts of
- * CUDA 12.6, as far as softgpu's libcudart.so.12 uses them.  The interface is
- * NVIDIA's and is followed to the letter; the text is our own.
+ * driver_types.h - the types of the CUDA runtime API that softgpu's libcudart.so.12 uses, with the
+ * names, values and layouts of CUDA 12.6.  The interface follows NVIDIA's exactly.  The text is our
+ * own.
  */
 #ifndef SOFTGPU_DRIVER_TYPES_H
 #define SOFTGPU_DRIVER_TYPES_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml.h - the part of the NVIDIA Management Library (names, values and layouts
- * of release 12) that softgpu's libnvidia-ml.so.1 implements.
+ * nvml.h - the part of the NVIDIA Management Library (names, values and layouts of release 12) that
+ * softgpu's libnvidia-ml.so.1 implements.
  *
- * The interface is NVIDIA's and is followed to the letter; the text is our own.
- * Unless a comment says otherwise a function does what NVIDIA documents.
+ * The interface follows NVIDIA's exactly.  The text is our own.  Unless a comment says otherwise, a
+ * function does what NVIDIA documents.
  */
 #ifndef SOFTGPU_NVML_H
 #define SOFTGPU_NVML_H
@@ -17,7 +17,7 @@
 #define DECLDIR
 #endif
 
-/* The plain symbols are exported too; the older of them fill the older structs. */
+/* The library also exports the plain symbols.  The older of them fill the older structs. */
 #ifndef NVML_NO_UNVERSIONED_FUNC_DEFS
 #define nvmlInit			nvmlInit_v2
 #define nvmlDeviceGetCount		nvmlDeviceGetCount_v2
@@ -188,14 +188,20 @@ typedef nvmlGpuFabricInfo_v2_t nvmlGpuFabricInfoV_t;
 #define nvmlGpuFabricInfo_v2 NVML_STRUCT_VERSION(GpuFabricInfo, 2)
 
 nvmlReturn_t DECLDIR nvmlInit_v2(void);
-/* NVML_INIT_FLAG_NO_GPUS: no GPU is no error.  NVML_INIT_FLAG_NO_ATTACH changes nothing. */
+/*
+ * With NVML_INIT_FLAG_NO_GPUS, a machine without GPUs is not an error.  NVML_INIT_FLAG_NO_ATTACH
+ * has no effect.
+ */
 nvmlReturn_t DECLDIR nvmlInitWithFlags(unsigned int flags);
-/* Handles stay valid for the next nvmlInit. */
+/* Handles remain valid after the next nvmlInit. */
 nvmlReturn_t DECLDIR nvmlShutdown(void);
 /* The texts are softgpu's own. */
 const char *DECLDIR nvmlErrorString(nvmlReturn_t result);
 
-/* softgpu's driver has no release of NVIDIA's: the numbers say which API it follows. */
+/*
+ * softgpu's driver has no NVIDIA release number.  The returned number is that of the API that it
+ * follows.
+ */
 nvmlReturn_t DECLDIR nvmlSystemGetDriverVersion(char *version, unsigned int length);
 nvmlReturn_t DECLDIR nvmlSystemGetNVMLVersion(char *version, unsigned int length);
 nvmlReturn_t DECLDIR nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion);
@@ -210,15 +216,15 @@ nvmlReturn_t DECLDIR nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index
 /* The N of /dev/softgpuN. */
 nvmlReturn_t DECLDIR nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber);
 nvmlReturn_t DECLDIR nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
-/* All zero, but for the texts, when the GPU's memory is no PCI device's. */
+/* If the GPU's memory does not belong to a PCI device, all fields but the texts are zero. */
 nvmlReturn_t DECLDIR nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
 nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t DECLDIR nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
-/* Used: the distinct 64 KiB pages that pins hold, plus what the driver reserves. */
+/* Used memory: the distinct 64 KiB pages that pins hold, and the part that the driver reserves. */
 nvmlReturn_t DECLDIR nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
 /*
- * NVML_FI_DEV_NVLINK_LINK_COUNT is 0; of every other field nvmlReturn says
- * NVML_ERROR_NOT_SUPPORTED.  The call itself fails for its arguments only.
+ * NVML_FI_DEV_NVLINK_LINK_COUNT is 0.  For each other field nvmlReturn is NVML_ERROR_NOT_SUPPORTED.
+ * The call itself fails only for invalid arguments.
  */
 nvmlReturn_t DECLDIR nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
 					      nvmlFieldValue_t *values);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * softgpu_inprocess.h - pins of the software GPU that is inside this process
- * (SOFTGPU_INPROCESS=1): what nvidia_p2p_get_pages() is to a kernel module, for
- * programs.  Exported by softgpu's libcuda.so.1 and by no other: look the names up
- * with dlsym(), and do without where they are not.
+ * softgpu_inprocess.h - pins memory of the in-process GPU (SOFTGPU_INPROCESS=1).  Programs use
+ * these functions as a kernel module uses nvidia_p2p_get_pages().  Only softgpu's libcuda.so.1
+ * exports them.  Look the names up with dlsym(), and work without them if they do not exist.
  *
- * Nothing but this process reaches such a GPU's memory, so a pin gives no
- * addresses, but it has all else of one: it takes aperture (BAR1), keeps the
- * memory in place, is seen by the CPU, and ends when its memory is freed.
+ * Only this process can reach the memory of an in-process GPU, so a pin has no device addresses.
+ * In all else it is like other pins: it takes aperture (BAR1), keeps the memory in place, can be
+ * mapped for the CPU, and ends when its memory is freed.
  */
 #ifndef SOFTGPU_INPROCESS_H
 #define SOFTGPU_INPROCESS_H
@@ -21,49 +20,51 @@ extern "C" {
 struct softgpu_pin;
 
 /*
- * From here on cuInit() finds a GPU inside this process, as with SOFTGPU_INPROCESS=1 in the
- * environment, unless the environment says otherwise.  To be called before cuInit().
+ * From now on cuInit() finds an in-process GPU, as with SOFTGPU_INPROCESS=1 in the environment,
+ * unless the environment says otherwise.  Call this before cuInit().
  */
 void softgpu_inprocess_begin(void);
 
-/* Outlives the memory's free; revoked() is never called */
+/* The pin does not end when the memory is freed; revoked() is never called */
 #define SOFTGPU_PIN_PERSISTENT	(1U << 0)
 
 /*
- * Pins [va, va + length), multiples of 64 KiB in one allocation's pages.
+ * Pins [va, va + length).  Both are multiples of 64 KiB, and the range is within the pages of one
+ * allocation.
  *
- * revoked(arg) is called when the memory goes away, once, in the thread that frees
- * it, with no lock held; it may be before this call returns.  Memory that cuMemFreeAsync
- * freed goes in the process's first call after the stream has come to that which waits for
- * work, gives or takes memory, or copies, and in the thread that makes it.  From there on views
- * end; when it returns they reach the memory no more (a touch raises SIGBUS), and
- * only then is the memory used for something else.  In it no call of this header
- * may be made on this pin.
+ * revoked(arg) is called once when the memory is freed, in the thread that frees it, with no lock
+ * held.  It may be called before this function returns.  cuMemFreeAsync only queues a free: when
+ * the stream has reached it, the process's next call that waits for work, allocates or frees
+ * memory, or copies carries it out, in its own thread.
  *
- *   -EINVAL  not such memory, or not multiples, or it spans allocations
+ * When revoked() returns, the pin's views no longer reach the memory (an access raises SIGBUS).
+ * The memory is reused only after that.  revoked() must not call functions of this header on this
+ * pin.
+ *
+ *   -EINVAL  the range is not memory of this GPU, not aligned, or not in one allocation
  *   -ENOSPC  the aperture is full
- *   -ENODEV  there is no GPU in this process: it was not asked for, or before cuInit()
+ *   -ENODEV  this process has no in-process GPU: it was not requested, or cuInit() was not called
  *   -ENOMEM
  */
 int softgpu_inprocess_pin(uint64_t va, uint64_t length, unsigned int flags,
 			  void (*revoked)(void *arg), void *arg, struct softgpu_pin **pin);
 
-/* Ends a pin, and what views are left of it.  Waits for revoked() if it is running. */
+/* Ends a pin and its remaining views.  Waits for revoked() if it is running. */
 void softgpu_inprocess_unpin(struct softgpu_pin *pin);
 
 /*
- * The pinned memory for the CPU, in one piece; a forked child does not get it.
+ * Maps the pinned memory for the CPU, in one piece.  Forked children do not inherit the mapping.
  *
- *   -ESTALE      the pin is revoked
- *   -EOPNOTSUPP  this system gives no memory that can be mapped twice
+ *   -ESTALE      the pin was revoked
+ *   -EOPNOTSUPP  this system has no memory that can be mapped twice
  *   -ENOMEM
  */
 int softgpu_inprocess_view(struct softgpu_pin *pin, int writable, void **view);
 
 /*
- * The same at an address of the caller's choice, a multiple of the page: what is mapped
- * there goes.  If it fails, something without access is there.  The end of the view or
- * of the pin unmaps it.
+ * Makes a view at an address of the caller's choice, a multiple of the page size.  Replaces an
+ * earlier mapping there.  If this fails, a mapping without access is left there.  The end of the
+ * view or of the pin unmaps it.
  */
 int softgpu_inprocess_view_at(struct softgpu_pin *pin, int writable, void *view);
 
@@ -73,19 +74,21 @@ void softgpu_inprocess_view_end(struct softgpu_pin *pin, void *view);
 /* ---- Faults, at the moment that a test chooses ---- */
 
 /*
- * Revokes every pin over an address, whichever library made it (libpeerdma's too), as a driver may
- * that needs its aperture: revoked() is called in this thread, and has returned when this
- * does.  The memory stays, and may be pinned again.  Persistent pins stay.
+ * Revokes all pins that contain an address, of any library (libpeerdma too), as a driver does that
+ * needs its aperture.  Calls revoked() in this thread, and returns after it.  The memory stays
+ * allocated and may be pinned again.  Persistent pins are not revoked.  Must not be called from
+ * revoked().
  *
- * How many they were; -ENODEV as above.  Not from a revoked().
+ * Returns the number of revoked pins, or -ENODEV as above.
  */
 int softgpu_inprocess_revoke(uint64_t va);
 
 /*
- * Sets knobs, as SOFTGPU_CHAOS does at the start ("fail_pin=3,strict=1"); the others stay
- * as they are.
+ * Sets knobs, as SOFTGPU_CHAOS does at the start ("fail_pin=3,strict=1").  Other knobs do not
+ * change.
  *
- *   -EINVAL  no such knob, or no such value: said on standard error.  Nothing is changed.
+ *   -EINVAL  a knob or value does not exist.  The reason is printed on standard error.  No knob is
+ *            changed.
  *   -ENODEV  as above
  */
 int softgpu_inprocess_chaos(const char *knobs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_runtime.h - what programs include; there is no device code here. */
+/* hip_runtime.h - the header that HIP programs include.  It contains no device code. */
 #ifndef HIP_RUNTIME_H
 #define HIP_RUNTIME_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hip_runtime_api.h - the part of HIP that softgpu's libamdhip64 offers: devices and
- * memory, for C.  What hipMalloc gives, the CPU reads and writes at the same address.
+ * hip_runtime_api.h - the part of HIP that softgpu's libamdhip64 implements: devices and memory,
+ * for C.  The CPU reads and writes memory of hipMalloc at the same address.
  */
 #ifndef HIP_RUNTIME_API_H
 #define HIP_RUNTIME_API_H
@@ -32,7 +32,7 @@ typedef enum hipMemcpyKind {
 
 hipError_t hipInit(unsigned int flags);
 hipError_t hipGetDeviceCount(int *count);
-/* Of the calling thread, as with CUDA; 0 at first. */
+/* Sets the device of the calling thread, as in CUDA; device 0 until then. */
 hipError_t hipSetDevice(int device);
 hipError_t hipGetDevice(int *device);
 hipError_t hipDeviceGetPCIBusId(char *id, int length, int device);
@@ -40,8 +40,8 @@ hipError_t hipDeviceSynchronize(void);
 hipError_t hipMalloc(void **ptr, size_t size);
 hipError_t hipFree(void *ptr);
 /*
- * Memory of the CPU's, which GPUs and CPU share where it stands: managed, and the
- * host's (hipHostFree ends that).
+ * CPU memory that GPU and CPU both use in place: managed memory, and host memory, which hipHostFree
+ * frees.
  */
 enum { hipMemAttachGlobal = 1, hipMemAttachHost = 2 };
 enum {
@@ -56,11 +56,11 @@ hipError_t hipMallocManaged(void **ptr, size_t size, unsigned int flags);
 hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
 #endif
 hipError_t hipHostFree(void *ptr);
-/* Rows of width bytes, *pitch from one to the next. */
+/* Allocates rows of `width` bytes.  *pitch is the distance of their beginnings. */
 hipError_t hipMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height);
 
 typedef enum hipMemoryType {
-	hipMemoryTypeUnregistered = 0,	/* HIP does not know it */
+	hipMemoryTypeUnregistered = 0,	/* HIP does not know the memory */
 	hipMemoryTypeHost = 1,
 	hipMemoryTypeDevice = 2,
 	hipMemoryTypeManaged = 3,
@@ -71,7 +71,7 @@ typedef enum hipMemoryType {
 typedef struct hipPointerAttribute_t {
 	union {
 		hipMemoryType type;
-		hipMemoryType memoryType;	/* as it was called before HIP 6 */
+		hipMemoryType memoryType;	/* the field's name before HIP 6 */
 	};
 	int device;
 	void *devicePointer, *hostPointer;

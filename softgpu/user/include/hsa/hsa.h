@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hsa.h - the part of the HSA runtime's interface that softgpu's libhsa-runtime64
- * offers: agents, memory and signals.  Names, values and layouts are those of HSA 1.x;
- * there are no queues and no code.
+ * hsa.h - the part of the HSA runtime API that softgpu's libhsa-runtime64 implements: agents,
+ * memory and signals.  Names, values and layouts are those of HSA 1.x.  There are no queues and no
+ * code objects.
  */
 #ifndef HSA_RUNTIME_INC_HSA_H_
 #define HSA_RUNTIME_INC_HSA_H_
@@ -53,7 +53,7 @@ typedef enum {
 	HSA_DEVICE_TYPE_DSP = 2,
 } hsa_device_type_t;
 
-/* Attributes of agents: the first two are text of 64 bytes, the rest numbers of 32 bits. */
+/* Attributes of agents.  The first two are text of 64 bytes, the others numbers of 32 bits. */
 typedef enum {
 	HSA_AGENT_INFO_NAME = 0,
 	HSA_AGENT_INFO_VENDOR_NAME = 1,
@@ -65,23 +65,26 @@ typedef enum {
 	HSA_SYSTEM_INFO_VERSION_MAJOR = 0,		/* uint16_t */
 	HSA_SYSTEM_INFO_VERSION_MINOR = 1,		/* uint16_t */
 	HSA_SYSTEM_INFO_TIMESTAMP =
-	2,			/* uint64_t: the clock of signals' timeouts */
+	2,			/* uint64_t: frequency of the clock that signals' timeouts use */
 	HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,	/* uint64_t: 1/s */
 	HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,		/* uint64_t */
 } hsa_system_info_t;
 
-/* Counted: each needs an hsa_shut_down, and the last one frees all memory and signals. */
+/*
+ * Calls are counted: each hsa_init() needs an hsa_shut_down().  The last one frees all memory and
+ * signals.
+ */
 hsa_status_t hsa_init(void);
 hsa_status_t hsa_shut_down(void);
 hsa_status_t hsa_status_string(hsa_status_t status, const char **text);
 hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value);
 
-/* Ends with what the callback returns when that is not HSA_STATUS_SUCCESS. */
+/* Stops when the callback does not return HSA_STATUS_SUCCESS, and returns the callback's value. */
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data),
 				void *data);
 hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value);
 
-/* Between any two addresses; returns when it is done. */
+/* Copies between any two addresses.  Returns when the copy is done. */
 hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);
 
 /* ---- signals ---- */
@@ -98,21 +101,23 @@ typedef enum {
 	HSA_WAIT_STATE_ACTIVE = 1,
 } hsa_wait_state_t;
 
-/* consumers: the agents that may wait for it; none named: all. */
+/* consumers: the agents that may wait for the signal.  An empty list means all. */
 hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
 			       const hsa_agent_t *consumers, hsa_signal_t *signal);
 /*
- * A thread that has seen the last value may destroy the signal at once, while calls that set it or wait for it still run in
- * other threads.  No call with the signal may begin after this one.
+ * A thread that has seen the signal's last value may destroy the signal at once, while other
+ * threads are still in calls that set it or wait for it.  No call with the signal may begin after
+ * this one.
  */
 hsa_status_t hsa_signal_destroy(hsa_signal_t signal);
 
 /*
- * No signal is checked below: one that is not there is undefined.  All orders are offered,
- * and all are sequentially consistent here.  The silent stores wake no waiter.
+ * The calls below do not check the signal: one that does not exist has undefined results.  All
+ * memory orders are offered, and all are sequentially consistent here.  The silent stores wake no
+ * waiter.
  *
- * A wait returns the value that it saw, when the condition holds of it or the timeout, in
- * the system's timestamps, is over; UINT64_MAX: never.
+ * A wait ends when the condition is true, or when the timeout is over.  It returns the last value
+ * that it read.  The timeout is in units of the system's timestamp clock; UINT64_MAX: no timeout.
  */
 hsa_signal_value_t hsa_signal_load_scacquire(hsa_signal_t signal);
 hsa_signal_value_t hsa_signal_load_relaxed(hsa_signal_t signal);
@@ -123,7 +128,7 @@ void hsa_signal_store_release(hsa_signal_t signal, hsa_signal_value_t value);
 void hsa_signal_silent_store_relaxed(hsa_signal_t signal, hsa_signal_value_t value);
 void hsa_signal_silent_store_screlease(hsa_signal_t signal, hsa_signal_value_t value);
 
-/* In all orders, and under the names of HSA 1.0: acq_rel, acquire, release. */
+/* Declared for all memory orders, also under their names in HSA 1.0: acq_rel, acquire, release. */
 #define HSA_SIGNAL_ORDERS(declare)						\
 	declare(scacq_screl) declare(scacquire) declare(screlease) declare(relaxed)	\
 	declare(acq_rel) declare(acquire) declare(release)

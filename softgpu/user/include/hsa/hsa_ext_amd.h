@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hsa_ext_amd.h - AMD's extensions to hsa.h: pools, what a pointer is, copies, other processes, dma-bufs. */
+/*
+ * hsa_ext_amd.h - AMD's extensions to hsa.h: pools, pointer information, copies, memory and signals
+ * of other processes, dma-bufs.
+ */
 #ifndef HSA_RUNTIME_EXT_AMD_H_
 #define HSA_RUNTIME_EXT_AMD_H_
 
@@ -10,14 +13,17 @@ extern "C" {
 #endif
 
 #define HSA_AMD_INTERFACE_VERSION_MAJOR 1
-#define HSA_AMD_INTERFACE_VERSION_MINOR 18	/* as far as it is declared here */
+#define HSA_AMD_INTERFACE_VERSION_MINOR 18	/* for the part that is declared here */
 
 /* AMD's further statuses. */
 enum {
 	HSA_STATUS_ERROR_INVALID_MEMORY_POOL = 40,
 };
 
-/* Further attributes of agents: numbers of 32 bits, but for the last two, which are text of 64 and 21 bytes. */
+/*
+ * Further attributes of agents.  The last two are text of 64 and 21 bytes, the others numbers of 32
+ * bits.
+ */
 typedef enum {
 	HSA_AMD_AGENT_INFO_CHIP_ID = 0xa000,
 	HSA_AMD_AGENT_INFO_DRIVER_NODE_ID = 0xa004,
@@ -99,7 +105,7 @@ typedef enum {
 	HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0,		/* hsa_amd_memory_pool_access_t */
 	HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS = 1,	/* uint32_t: 0 or 1 */
 	HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO =
-	2,		/* hsa_amd_memory_pool_link_info_t, one; zero without a hop */
+	2,		/* one hsa_amd_memory_pool_link_info_t; zero without a hop */
 } hsa_amd_agent_memory_pool_info_t;
 
 hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
@@ -109,27 +115,31 @@ hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t pool,
 hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_amd_memory_pool_t pool,
 						hsa_amd_agent_memory_pool_info_t attribute,
 						void *value);
-/* A GPU's memory is seen by the CPU where it stands.  flags: of hsa_amd_memory_pool_flag_t, kept for pointer_info. */
+/*
+ * The CPU can access a GPU's memory at the same address.  flags: hsa_amd_memory_pool_flag_t;
+ * pointer_info returns them.
+ */
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
 					  void **ptr);
 /*
- * NULL is nothing; INVALID_ARGUMENT for what hsa_amd_ipc_memory_attach() gave.  Waits for copies and fills that run; a copy
- * that begins later fails.
+ * Frees memory.  Does nothing for NULL.  INVALID_ARGUMENT: the memory is of
+ * hsa_amd_ipc_memory_attach().  Waits for copies and fills that are running.  A copy that begins
+ * later fails.
  */
 hsa_status_t hsa_amd_memory_pool_free(void *ptr);
 /*
- * The GPUs that have an allocation mapped, from now on: those of the list, and its owner.
- * Here every agent's copies reach all memory all the same.
+ * Sets the GPUs that have the allocation mapped from now on: those of the list, and its owner.  In
+ * softgpu the copies of every agent reach all memory anyway.
  */
 hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents,
 					 const uint32_t *flags, const void *ptr);
-/* `count' words of 32 bits. */
+/* Writes `count' words of 32 bits. */
 hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 
 /*
- * The program's own memory for the GPUs of the list (none: all), at the address that
- * *agent_ptr gets, which is host_ptr here.  As often as a range is locked it is to be unlocked;
- * unlocking what is not locked is no error.
+ * Makes memory of the program accessible to the GPUs of the list (none: all).  *agent_ptr becomes
+ * its address for them, which is host_ptr here.  A range must be unlocked as often as it was
+ * locked.  Unlocking memory that is not locked is no error.
  */
 hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
 				 void **agent_ptr);
@@ -148,11 +158,11 @@ typedef enum {
 } hsa_amd_pointer_type_t;
 
 typedef struct hsa_amd_pointer_info_s {
-	uint32_t size;			/* in: of the struct; out: what was filled in */
+	uint32_t size;			/* in: size of the struct; out: bytes filled in */
 	hsa_amd_pointer_type_t type;
 	void *agentBaseAddress;
-	void *hostBaseAddress;		/* where the CPU reads it */
-	size_t sizeInBytes;		/* as the program asked for it */
+	void *hostBaseAddress;		/* the CPU's address */
+	size_t sizeInBytes;		/* the size that the program requested */
 	void *userData;
 	hsa_agent_t agentOwner;
 	uint32_t global_flags;
@@ -161,24 +171,24 @@ typedef struct hsa_amd_pointer_info_s {
 } hsa_amd_pointer_info_t;
 
 /*
- * Succeeds for every address but NULL: of one that it does not know the type is UNKNOWN.
- * With alloc and both others, an array of the GPUs that have it mapped is allocated and
- * given to *accessible, which is NULL when there are none.
+ * Succeeds for every address but NULL.  The type is UNKNOWN if HSA does not know the address.  If
+ * alloc and the two arguments after it are not NULL, allocates an array of the GPUs that have the
+ * memory mapped, and stores it in *accessible; NULL if there are none.
  */
 hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
 				  void *(*alloc)(size_t), uint32_t *num_agents_accessible,
 				  hsa_agent_t **accessible);
-/* ptr is the first byte of an allocation, or of what is locked. */
+/* ptr is the first byte of an allocation or of locked memory. */
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
 
 /* ---- asynchronous copies ---- */
 
 /*
- * Once the dependencies' values are 0 the copy is made; then the completion signal is
- * decremented, or set to -1 when the copy failed.  Copies are in no order but that of
- * their dependencies.  With size 0 the signal stays as it is.  A copy is of the
- * allocations that are there at the time of this call: if one is freed or detached before
- * the copy begins it fails, whatever is at the address then.
+ * Makes the copy when the dependencies' values are 0.  Then decrements the completion signal, or
+ * sets it to -1 if the copy failed.  Only dependencies order copies.  With size 0 the signal does
+ * not change.  The copy is between the allocations that exist at the time of this call.  If one is
+ * freed or detached before the copy begins, the copy fails, even if other memory has that address
+ * then.
  */
 hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
 				       hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
@@ -189,14 +199,14 @@ hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const v
 
 typedef enum {
 	HSA_AMD_SIGNAL_AMD_GPU_ONLY = 1,
-	HSA_AMD_SIGNAL_IPC = 2,		/* may be given to other processes */
+	HSA_AMD_SIGNAL_IPC = 2,		/* other processes may open it */
 } hsa_amd_signal_attribute_t;
 
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
 				   const hsa_agent_t *consumers, uint64_t attributes,
 				   hsa_signal_t *signal);
 
-/* To be passed on by any channel, to processes of the same user on the same machine. */
+/* A program can send this in any way to processes of the same user on the same machine. */
 typedef struct hsa_amd_ipc_memory_s {
 	uint32_t handle[8];
 } hsa_amd_ipc_memory_t;
@@ -204,25 +214,35 @@ typedef struct hsa_amd_ipc_memory_s {
 typedef hsa_amd_ipc_memory_t hsa_amd_ipc_signal_t;
 
 /*
- * A whole allocation: its base, and its length as it was asked for.  The handle is good
- * until the allocation is freed or its process ends; what is attached by then stays until
- * it is detached, as often as it was attached.  INVALID_ARGUMENT: nothing is there any more.
+ * ptr and len must be the base of an allocation and its requested length.  The handle can be
+ * attached until the allocation is freed or its process ends.  Memory that was attached before
+ * stays until it has been detached as often as attached.  INVALID_ARGUMENT: the allocation no
+ * longer exists.
  */
 hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle);
-/* mapping_agents: the GPUs that have it mapped; none: all.  OUT_OF_RESOURCES: no memory, or no file descriptor. */
+/*
+ * mapping_agents: the GPUs that map the memory.  An empty list means all.  OUT_OF_RESOURCES: there
+ * is no memory, or no file descriptor.
+ */
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len,
 				       uint32_t num_agents, const hsa_agent_t *mapping_agents,
 				       void **mapped_ptr);
-/* The last one waits for copies that run, as a free does. */
+/* The last detach waits for copies that are running, as a free does. */
 hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr);
-/* Of a signal made with HSA_AMD_SIGNAL_IPC; else INVALID_ARGUMENT.  Good until the signal is destroyed. */
+/*
+ * INVALID_ARGUMENT: the signal was not made with HSA_AMD_SIGNAL_IPC.  The handle can be attached
+ * until the signal is destroyed.
+ */
 hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t *handle);
-/* To be destroyed once for each time that it was attached; in its own process it is the same signal.  OUT_OF_RESOURCES: as above. */
+/*
+ * Call hsa_signal_destroy() once for each attach.  In the process that made the signal, *signal is
+ * that signal.  OUT_OF_RESOURCES: as above.
+ */
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
 
 /* ---- dma-bufs ---- */
 
-/* The whole allocation as a dma-buf, and where in it ptr is. */
+/* Exports the whole allocation as a dma-buf.  *offset is the position of ptr in it. */
 hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
 					    uint64_t *offset);
 hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf);
