@@ -245,12 +245,17 @@ static int read_threads(struct reading *r)
 /* Once: -EAGAIN if threads came or went meanwhile. */
 static int read_cache(struct reading *r, uint64_t at)
 {
-	struct peerdma_cache *cache = &r->cache, again;
-	int ret = read_struct(r, at);
-	uint32_t used = cache->stats.used;
+	struct peerdma_cache *cache = &r->cache;
+	uint64_t changes_at = at + offsetof(struct peerdma_cache, stats.thread_changes);
+	uint64_t before, after;
+	uint32_t used;
+	int ret = get(r->memory, changes_at, &before, sizeof(before)), err;
 
+	if (!ret)
+		ret = read_struct(r, at);
 	if (ret)
 		return ret;
+	used = cache->stats.used;
 	r->out->serial = cache_number(cache);
 	inspect_count(&cache->stats, &r->out->counters);
 	read_ended(&cache->stats, r->out);
@@ -261,10 +266,10 @@ static int read_cache(struct reading *r, uint64_t at)
 		ret = read_chunk(r, i, used - i < CHUNK ? used - i : CHUNK);
 	drop_least_used(r->out, r->most);
 	/* Whatever was wrong, if threads came or went it may be because of that. */
-	if (!get(r->memory, at, &again, sizeof(again)) && cache_number(&again) == r->out->serial &&
-	    again.stats.thread_changes != cache->stats.thread_changes)
-		ret = ret == -ENOMEM ? ret : -EAGAIN;
-	return ret;
+	err = get(r->memory, changes_at, &after, sizeof(after));
+	if (err)
+		return ret ? ret : err;
+	return after != before && ret != -ENOMEM ? -EAGAIN : ret;
 }
 
 /* ---- all of them ---- */
@@ -315,7 +320,7 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most,
 	static const uint16_t layout[INSPECT_FIELDS] = INSPECT_LAYOUT;
 	size_t before = out->count;
 	struct inspect_page p, again;
-	int ret = -EAGAIN;
+	int ret = -EAGAIN, err;
 
 	for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++) {
 		ret = get(m, page, &p, sizeof(p));
@@ -326,8 +331,10 @@ int remote_caches_read(struct remote_memory *m, uint64_t page, size_t most,
 			return -EPROTO;
 		ret = p.changes & 1 ? -EAGAIN : read_list(m, p.first, most, out);
 		/* Whatever was wrong, a cache that was closed meanwhile may be the cause. */
-		if (!get(m, page, &again, sizeof(again)) && again.changes != p.changes &&
-		    ret != -ENOMEM)
+		err = get(m, page, &again, sizeof(again));
+		if (err)
+			ret = ret ? ret : err;
+		else if (again.changes != p.changes && ret != -ENOMEM)
 			ret = -EAGAIN;
 		if (ret)
 			forget(out, before);

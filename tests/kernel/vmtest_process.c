@@ -23,7 +23,7 @@ struct process begin(int (*function)(int peer, void *arg), void *arg)
 	MUST(p.pid >= 0);
 	if (!p.pid) {
 		close(ends[0]);
-		check_counts = (struct check_counts){ 0 };
+		check_counts = (struct check_count){ 0 };
 		result = function(ends[1], arg);
 		fflush(stdout);
 		_exit(check_counts.failures ? 99 : result);

@@ -97,12 +97,6 @@ CALLER static long by_number(char *p)
 	return ret + events;
 }
 
-CALLER static long by_free(char *p)
-{
-	free(p);
-	return events;
-}
-
 CALLER static long by_shmdt(char *p)
 {
 	long ret = shmdt(p);
@@ -134,10 +128,30 @@ static void by_segment(void)
 	check_one("shmdt", by_shmdt, p);
 }
 
+#ifndef KEEPING_MALLOC
+CALLER static long by_free(char *p)
+{
+	free(p);
+	return events;
+}
+
+static void by_allocator(void)
+{
+	char *p = malloc(64 * LENGTH);
+
+	where = (uintptr_t)p + 8192;
+	count = events = 0;
+	check_one("free", by_free, p);
+}
+#else
+/* A sanitizer's allocator keeps what is freed. */
+static void by_allocator(void)
+{
+}
+#endif
+
 int main(void)
 {
-	char *p;
-
 	count = backtrace(frames, FRAMES);	/* loads the unwinder, outside malloc() */
 	if (peerdma_monitor_subscribe(PEERDMA_MEMORY_HOST, note, NULL))
 		check_skip("%s", peerdma_last_error());
@@ -147,12 +161,6 @@ int main(void)
 	check_one("madvise", by_madvise, map());
 	check_one("syscall", by_number, map());
 	by_segment();
-#ifndef KEEPING_MALLOC
-	p = malloc(64 * LENGTH);
-	where = (uintptr_t)p + 8192;
-	count = events = 0;
-	check_one("free", by_free, p);
-#else
-#endif
+	by_allocator();
 	return check_end(NULL);
 }

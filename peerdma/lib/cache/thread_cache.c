@@ -27,7 +27,7 @@
  * page, or if the region consists of greater aligned blocks.
  */
 #define BLOCKS_SHIFT	3
-#define BLOCKS_EACH	(2U << BLOCKS_SHIFT)	/* the most, except for blocks of BLOCK_MAX */
+#define BLOCKS_EACH	(8U << BLOCKS_SHIFT)	/* by far enough, except for blocks of BLOCK_MAX */
 /* 512 KiB of address space; unused pages take no memory */
 #define REFS_EAGER	32768U
 #define REFS_PATIENCE	1024U	/* slow puts after which the refs grow */
@@ -161,7 +161,6 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 	}
 	/* While the cache is being closed, this thread may still put in remove(). */
 	ord_store(&tc->put_serial, 0);
-	cache->stats.thread_changes++;
 	cache->stats.gone_slot_hits += tc->hits;
 	cache->stats.gone_hits += tc->index_hits;
 	if (tc->next)
@@ -170,6 +169,8 @@ void thread_cache_leave(struct peerdma_cache *cache, struct thread_cache *tc)
 		tc->prev->next = tc->next;
 	else
 		cache->threads = tc->next;
+	/* Last: another process that reads the list counts changes first. */
+	ord_store_release(&cache->stats.thread_changes, cache->stats.thread_changes + 1);
 }
 
 void refs_free(struct thread_refs *refs, uint32_t capacity)

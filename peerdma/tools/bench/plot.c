@@ -40,7 +40,7 @@ struct chart {
 /* Starts gnuplot on `commands`; what it draws goes to `out`. */
 static int start(int commands, int out, pid_t *pid)
 {
-	char *argv[] = { "gnuplot", "-", NULL };
+	char *argv[] = { "gnuplot", "-d", "-", NULL };
 	posix_spawn_file_actions_t actions;
 	int ret;
 
