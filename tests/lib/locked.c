@@ -230,7 +230,6 @@ static void gone_somewhere(char *p)
 	CHECK(!lock(p, 8), "which the program locks");
 	CHECK(!peerdma_unpin(r) && locked(p, 8) == 0xff, "a pin's end leaves it alone after an event of all memory");
 	unlock(p, 8);
-#else
 #endif
 }
 

@@ -122,13 +122,14 @@ static void use(const uint64_t *page)
 /* From the allocator: a large block is unmapped by free(), and its address comes back. */
 static void allocate(void)
 {
-	uint64_t *block = malloc(BLOCK), *page = (uint64_t *)(((uintptr_t)block + PAGE) & ~(PAGE - 1));
+	uint64_t *block = malloc(BLOCK);
 
 	MUST(block);
 #ifndef KEEPING_MALLOC
+	uint64_t *page = (uint64_t *)(((uintptr_t)block + PAGE) & ~(PAGE - 1));
+
 	*page = fresh();
 	use(page);
-#else
 #endif
 	free(block);
 }
