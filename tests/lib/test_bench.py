@@ -176,7 +176,9 @@ class Bench(unittest.TestCase):
         """A drawing names each line, and has no figure that is none."""
         path = os.path.join(folder, what + ".svg")
         done = run(what, "--json", "--count", "2", "--seconds", "0.001", *args, "--svg", path, env=env)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # A slow machine sees progress.
+        self.assertEqual([line for line in done.stderr.splitlines() if not line.startswith("peerdma: bench: ")], [])
         results = json.loads(done.stdout)["results"]
         drawn = xml.dom.minidom.parse(path)
         words = [text.firstChild.data.strip() for text in drawn.getElementsByTagName("text")]
