@@ -30,9 +30,9 @@ struct peerdma_host_notifier {
 };
 
 /*
- * `gone' is set before. begin: watches the pin's range in the current process; called before
- * its pages are looked up, so that no change is missed. end: waits for a change that is being handled.  Both may
- * sleep, and are called without mmap_lock.
+ * begin: watches the pin's range in the current process.  Set `gone' first, and call this before
+ * the pages are looked up, so that no change is missed.  end: waits for a change that is being
+ * handled.  Both may sleep.  Call both without mmap_lock.
  */
 int peerdma_watch_begin(struct peerdma_host_notifier *notifier, struct peerdma_pin *pin);
 /*

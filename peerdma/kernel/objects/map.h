@@ -78,7 +78,8 @@ void peerdma_map_free(struct peerdma_object *object);
 /* Returns the mapping that this object is, or NULL if it is another kind. */
 static inline struct peerdma_map *peerdma_map_of(struct peerdma_object *object)
 {
-	return object->ops->charge == CHARGE_MAPPINGS ? container_of(object, struct peerdma_map, object) : NULL;
+	return object->ops->charge == CHARGE_MAPPINGS ?
+	       container_of(object, struct peerdma_map, object) : NULL;
 }
 
 #endif

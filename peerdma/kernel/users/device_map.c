@@ -137,7 +137,8 @@ static struct peerdma_map *map_locked(struct peerdma_device_map *m, struct peerd
 	      peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
 	if (err)
 		return ERR_PTR(err);
-	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length, &peerdma_runs_ops, room);
+	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length,
+				 &peerdma_runs_ops, room);
 	if (!IS_ERR(map)) {
 		map->program = true;
 		m->nsegs = map->nsegs;
