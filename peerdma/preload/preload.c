@@ -188,8 +188,8 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 					uint64_t iova, int fd, int access)
 {
 	const struct verbs_calls *verbs = verbs_calls();
-	struct ibv_mr *mr = verbs->reg_dmabuf_mr ? verbs->reg_dmabuf_mr(pd, offset, length, iova,
-		fd, access) : absent();
+	struct ibv_mr *mr = verbs->reg_dmabuf_mr ?
+			    verbs->reg_dmabuf_mr(pd, offset, length, iova, fd, access) : absent();
 
 	if (mr || errno != EOPNOTSUPP)
 		return mr;

@@ -361,13 +361,14 @@ static int why(uint64_t pid, int error)
 static int one(const struct tool *tool, uint64_t pid, size_t most)
 {
 	struct remote_process process;
+	struct remote_processes all = { .processes = &process, .count = 1 };
 	int ret = remote_process_read(pid, most, &process);
 
 	if (ret)
 		return why(pid, ret);
 	ret = EXIT_OK;
 	if (tool->json)
-		ret = json_processes(&(struct remote_processes){ .processes = &process, .count = 1 });
+		ret = json_processes(&all);
 	else
 		print_process(&process);
 	remote_process_free(&process);

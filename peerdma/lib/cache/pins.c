@@ -131,8 +131,8 @@ static bool __attribute__((noinline)) still(const struct peerdma_region *region,
 					    uint64_t length)
 {
 	int was = cancel_off();
-	bool is = allocations_valid(region, addr, length) && allocations_present(region, addr,
-		length);
+	bool is = allocations_valid(region, addr, length) &&
+		  allocations_present(region, addr, length);
 
 	cancel_back(was);
 	return is;
