@@ -291,7 +291,7 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 	if (done && m->plan.overlapping)
 		replace(cache, r, &replaced);
 	if (done && cache->off) {
-		live = STATE_WORD(state_gen(live), STATE_DEAD) | (live & STATE_PROPERTIES);
+		live = state_changed(live, STATE_DEAD);
 		cache->stats.dead++;
 	}
 	if (done) {
