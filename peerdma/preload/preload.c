@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "memory.h"
 #include "peerdma.h"

@@ -4,7 +4,6 @@
  * is valid.  It is in the kernel's page of generations or in the back-end.  If frees of the memory
  * are not reported, CUDA's buffer id shows whether the region is valid.
  */
-#include <string.h>
 
 #include "../backend.h"
 #include "../base/cancel.h"
