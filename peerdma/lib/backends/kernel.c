@@ -448,9 +448,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = args.fd;
 		return 0;
 	case -EINVAL:
-		return fail(ret, "peerdma_export_dmabuf: offset %" PRIu64 " and length %" PRIu64
-			    " must be multiples of the CPU's page within the %" PRIu64
-			    " pinned bytes", offset, length, region->pinned_length);
+		return refuse_export(region, offset, length);
 	case -ESTALE:
 		return fail(ret, "peerdma_export_dmabuf: the pin is revoked, its memory was freed");
 	case -EDQUOT:
