@@ -379,8 +379,10 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping->handle };
 	int ret = sys_ioctl(mapping->region->ctx->kernel.fd, PEERDMA_UNMAP, &args);
 
-	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) :
-	       0;
+	if (ret)
+		return fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle,
+			    error_words(ret));
+	return 0;
 }
 
 /* ---- for the CPU, and as a dma-buf ---- */
