@@ -303,7 +303,7 @@ static bool threads_from(const char *text)
 		char *end;
 		long n = strtol(text, &end, 10);
 
-		if (choice.thread_counts == 8 || n < 1 || n > 64 || (*end && *end != ','))
+		if (choice.thread_counts == CURVE_COUNTS_MAX || n < 1 || n > CURVE_THREADS_MAX || (*end && *end != ','))
 			return false;
 		choice.threads[choice.thread_counts++] = (int)n;
 		text = end + (*end == ',');

@@ -9,7 +9,9 @@
 
 #include "spread.h"
 
-#define THREADS_MAX	2
+#define THREADS_MAX		2
+#define CURVE_THREADS_MAX	64
+#define CURVE_COUNTS_MAX	8	/* numbers of threads that the curve has */
 
 typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 
@@ -17,7 +19,7 @@ typedef void step_fn(void *cache, const uint32_t *which, size_t n);
 struct choice {
 	const char *only, *cache;	/* "": all */
 	int cpus[THREADS_MAX];		/* -1: anywhere */
-	int threads[8], thread_counts;	/* of the curve */
+	int threads[CURVE_COUNTS_MAX], thread_counts;	/* of the curve */
 	bool json;
 };
 

@@ -10,15 +10,13 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cache_bench.h"
 #include "cache_subjects.h"
 #include "comparison.h"
 
-#define CURVE_THREADS_MAX	64
-#define STEPS			(1UL << 19)
+#define STEPS	(1UL << 19)
 
 struct layout {
 	const char *name;

@@ -7,7 +7,6 @@
  * number of pages that leaves none where a power of two is.  Mixed: of 4 KiB to 1 GiB, in
  * no order.  In turns: the same, then any, of ours and of UCX's.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cache_bench.h"

@@ -9,13 +9,11 @@
  * in turns, a round of each, the median of rounds.  The waiter reads the clock as soon as it knows,
  * and the setter just before it sets: one way, not there and back.
  */
-#include <errno.h>
 #include <signal.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

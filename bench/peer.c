@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "../tests/kernel/peer_client_test.h"
 #include "gpu_need.h"

@@ -147,7 +147,8 @@ void peerdma_close(struct peerdma *ctx);
  * The text of this thread's last failed call: "CALL: WHAT: cause; remedy", on one line, then
  * what other back-ends reported.  What a terminal could take as a command, in names that the
  * environment or other processes have given, is in it as \xNN.  "" if no call has failed.  Never
- * NULL.  A call that succeeds leaves the text as it is.  The library's; valid until this thread's next call.
+ * NULL.  A call that succeeds leaves the text as it is.  The text belongs to the library, and is
+ * valid until this thread's next call.
  */
 const char *peerdma_last_error(void);
 

@@ -105,6 +105,8 @@ const char *backend_refused(const struct peerdma *ctx, const struct backend *bac
 const char *reason_keep(struct peerdma *ctx, const char *text);
 /* backend.c: the part of a region that a dma-buf is asked for.  0 or -EINVAL. */
 int check_export(const struct peerdma_region *region, uint64_t offset, uint64_t length);
+/* The error of a part for which check_export() is not 0.  -EINVAL. */
+int refuse_export(const struct peerdma_region *region, uint64_t offset, uint64_t length);
 /* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 

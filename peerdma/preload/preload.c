@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "memory.h"
 #include "peerdma.h"
@@ -188,8 +187,8 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 					uint64_t iova, int fd, int access)
 {
 	const struct verbs_calls *verbs = verbs_calls();
-	struct ibv_mr *mr = verbs->reg_dmabuf_mr ? verbs->reg_dmabuf_mr(pd, offset, length, iova,
-		fd, access) : absent();
+	struct ibv_mr *mr = verbs->reg_dmabuf_mr ?
+			    verbs->reg_dmabuf_mr(pd, offset, length, iova, fd, access) : absent();
 
 	if (mr || errno != EOPNOTSUPP)
 		return mr;

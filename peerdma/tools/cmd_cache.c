@@ -145,7 +145,7 @@ static void print_ended(const struct remote_cache *cache)
 
 		table_add(table, (const char *[]){
 			address(e->addr, addr), text_size(e->length, size), number(e->gets, gets),
-				e->why });
+			e->why });
 	}
 	table_print(table, "  ");
 }
@@ -168,11 +168,11 @@ static void print_cache(const struct remote_cache *cache)
 	       share(c->hits_front, c->gets, front), c->misses, c->failures);
 	printf("  ended: %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, %" PRIu64
 	       " found stale\n", c->merges, c->evictions, c->invalidations, c->stale);
-	printf("  %" PRIu64 " region%s of %s, BAR1 %s; %" PRIu64 " ended but held; %" PRIu64
-	       " thread%s; %" PRIu64
-	       " fences, %" PRIu64 " retries\n", c->regions, c->regions == 1 ? "" : "s",
-	       text_size(c->bytes, bytes), text_size(c->aperture, aperture), c->dead, c->threads,
-	       c->threads == 1 ? "" : "s", c->fences, c->retries);
+	printf("  %" PRIu64 " region%s of %s, BAR1 %s; %" PRIu64 " ended but held; ",
+	       c->regions, c->regions == 1 ? "" : "s", text_size(c->bytes, bytes),
+	       text_size(c->aperture, aperture), c->dead);
+	printf("%" PRIu64 " thread%s; %" PRIu64 " fences, %" PRIu64 " retries\n",
+	       c->threads, c->threads == 1 ? "" : "s", c->fences, c->retries);
 	print_regions(cache);
 	print_ended(cache);
 }
@@ -213,8 +213,8 @@ static void print_processes(const struct remote_processes *all)
 		for (size_t k = 0; k < processes[i].caches.count; k++) {
 			const struct remote_cache *cache = &processes[i].caches.caches[k];
 			const struct peerdma_cache_counters *c = &cache->counters;
-			char pid[24], serial[24], gets[24], hits[24], misses[24], stale[24],
-				regions[24], size[32];
+			char pid[24], serial[24], gets[24], hits[24], misses[24], stale[24];
+			char regions[24], size[32];
 
 			table_add(table, (const char *[]){
 				number(processes[i].pid, pid), processes[i].comm,
@@ -229,7 +229,8 @@ static void print_processes(const struct remote_processes *all)
 	print_unread(all);
 	if (refused)
 		printf("%zu process%s may not be looked at; %s.\n", refused,
-		       refused == 1 ? "" : "es", geteuid() ? "run as root to see all" :
+		       refused == 1 ? "" : "es",
+		       geteuid() ? "run as root to see all" :
 		       "this root lacks CAP_SYS_PTRACE there, or a security module forbids it");
 }
 
@@ -243,14 +244,12 @@ static void json_cache(struct json_object *o, const struct remote_cache *cache)
 		uint64_t value;
 	} counters[] = {
 		{ "gets", c->gets }, { "hits", c->hits }, { "hits_front", c->hits_front },
-		{ "misses", c->misses },
-		{ "failures", c->failures }, { "merges", c->merges }, { "evictions", c->evictions },
-		{ "retries", c->retries }, { "invalidations", c->invalidations },
-		{ "stale", c->stale },
+		{ "misses", c->misses }, { "failures", c->failures }, { "merges", c->merges },
+		{ "evictions", c->evictions }, { "retries", c->retries },
+		{ "invalidations", c->invalidations }, { "stale", c->stale },
 		{ "regions", c->regions }, { "dead", c->dead }, { "bytes", c->bytes },
-		{ "host", c->host }, { "device", c->device },
-		{ "aperture", c->aperture },		{ "threads", c->threads },
-		{ "fences", c->fences },
+		{ "host", c->host }, { "device", c->device }, { "aperture", c->aperture },
+		{ "threads", c->threads }, { "fences", c->fences },
 	};
 	struct json_object *array, *item;
 
@@ -361,13 +360,14 @@ static int why(uint64_t pid, int error)
 static int one(const struct tool *tool, uint64_t pid, size_t most)
 {
 	struct remote_process process;
+	struct remote_processes all = { .processes = &process, .count = 1 };
 	int ret = remote_process_read(pid, most, &process);
 
 	if (ret)
 		return why(pid, ret);
 	ret = EXIT_OK;
 	if (tool->json)
-		ret = json_processes(&(struct remote_processes){ .processes = &process, .count = 1 });
+		ret = json_processes(&all);
 	else
 		print_process(&process);
 	remote_process_free(&process);

@@ -78,16 +78,16 @@ static enum remote_guard guard_of(const struct peerdma_cache *cache, const struc
 
 	if (!word)
 		return cache->ops.check ? GUARD_CHECK : GUARD_CALLS;
-	return word == cache->stats.by_hooks ? GUARD_HOOKS : word == cache->stats.by_calls ?
-	       GUARD_CALLS : GUARD_WORD;
+	return word == cache->stats.by_hooks ? GUARD_HOOKS :
+	       word == cache->stats.by_calls ? GUARD_CALLS : GUARD_WORD;
 }
 
 static bool is_shown(const struct region *r)
 {
 	enum state state = state_of(r->state_word);
 
-	return (state == STATE_LIVE || state == STATE_DEAD) && r->pub.addr + r->pub.length >=
-	       r->pub.addr;
+	return (state == STATE_LIVE || state == STATE_DEAD) &&
+	       r->pub.addr + r->pub.length >= r->pub.addr;
 }
 
 struct found {
@@ -158,8 +158,8 @@ static int read_chunk(struct reading *r, uint32_t first, uint32_t n)
 static void read_ended(const struct cache_stats *stats, struct remote_cache *out)
 {
 	static const char *const why[] = {
-		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted", [ENDED_INVALIDATED] =
-		"invalidated", [ENDED_STALE] = "stale",
+		[ENDED_MERGED] = "merged", [ENDED_EVICTED] = "evicted",
+		[ENDED_INVALIDATED] = "invalidated", [ENDED_STALE] = "stale",
 	};
 
 	for (uint64_t n = stats->ended_count, i = 0; i < n && i < INSPECT_ENDED; i++) {
@@ -218,9 +218,8 @@ static int read_threads(struct reading *r)
 
 		/* At 0, 1, 2, 4, 8... threads. */
 		if (!(r->count & (r->count - 1))) {
-			struct thread_cache *bigger = realloc(r->threads,
-							      (r->count ? r->count * 2 : 1) *
-							      sizeof(*bigger));
+			size_t room = r->count ? r->count * 2 : 1;
+			struct thread_cache *bigger = realloc(r->threads, room * sizeof(*bigger));
 
 			if (!bigger)
 				return -ENOMEM;

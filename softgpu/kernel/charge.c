@@ -46,7 +46,7 @@ void *softgpu_charged_now(size_t size)
 	if (!uncharged)
 		return NULL;
 	kvfree(uncharged);
-	p = size > CONTIGUOUS_MAX ? kvzalloc(size, SOFTGPU_CHARGED) : kvzalloc(size, SOFTGPU_CHARGED_AT_ONCE);
+	p = kvzalloc(size, size > CONTIGUOUS_MAX ? SOFTGPU_CHARGED : SOFTGPU_CHARGED_AT_ONCE);
 	if (!p)
 		refuse();
 	return p;

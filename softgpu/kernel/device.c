@@ -101,7 +101,8 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.name = name,
 		.vram_size = device->backing.size,
 		.bar1_size = (u64)bar1 * SZ_1M,
-		.bar1_reserved = bar1_reserved < 0 ? SG_BAR1_RESERVED_DEFAULT : (u64)bar1_reserved * SZ_1K,
+		.bar1_reserved = bar1_reserved < 0 ? SG_BAR1_RESERVED_DEFAULT :
+						     (u64)bar1_reserved * SZ_1K,
 		.bar1_per_pin = bar1_per_pin,
 		.blocks = blocks,
 		.engines = engines,

@@ -300,7 +300,8 @@ static int take_pieces(struct export *x, struct sg_client *client, u64 va, u64 e
 	 * The location is fixed from now on: a move needs a keep of its own, and memory
 	 * with two keeps cannot be moved.
 	 */
-	x->on_pci = sg_movable_place(first) == SG_IN_VRAM && softgpu_gpu_has_bar(sg_movable_gpu_index(first));
+	x->on_pci = sg_movable_place(first) == SG_IN_VRAM &&
+		    softgpu_gpu_has_bar(sg_movable_gpu_index(first));
 	return 0;
 }
 
@@ -336,7 +337,8 @@ static bool is_dynamic(struct sg_client *client, u64 va)
 	case 2:
 		return true;
 	default:
-		return !sg_find(softgpu_sg, sg_client_key(client), va, &found) && found.memory == SG_MEMORY_HSA;
+		return !sg_find(softgpu_sg, sg_client_key(client), va, &found) &&
+		       found.memory == SG_MEMORY_HSA;
 	}
 }
 

@@ -62,7 +62,8 @@ struct mapping {
  * The caller ensures that the export's pins do not end meanwhile, and that nothing is
  * unmapped twice.
  */
-int softgpu_export_map(struct export *x, struct device *dev, enum dma_data_direction dir, struct sg_table **out);
+int softgpu_export_map(struct export *x, struct device *dev, enum dma_data_direction dir,
+		       struct sg_table **out);
 void softgpu_export_unmap(struct export *x, struct sg_table *table);
 /* Unmaps all importers' and programs' mappings. */
 void softgpu_export_gone(struct export *x);
@@ -71,9 +72,11 @@ void softgpu_export_gone(struct export *x);
  * sets up the VMA of a program's mapping.
  */
 vm_fault_t softgpu_export_insert(struct export *x, struct vm_fault *vmf);
-int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const struct vm_operations_struct *ops);
+int softgpu_export_view(struct export *x, struct vm_area_struct *vma,
+			const struct vm_operations_struct *ops);
 /* Makes the dma-buf of x, whose pages are allocated.  On success the dma-buf owns x. */
-struct dma_buf *softgpu_export_publish(struct export *x, const char *name, const struct dma_buf_ops *ops);
+struct dma_buf *softgpu_export_publish(struct export *x, const char *name,
+				       const struct dma_buf_ops *ops);
 /* Allocates an export for [va, va + length), widened to whole pages, with room for n pieces. */
 struct export *softgpu_export_alloc(u64 va, u64 length, u32 n);
 void softgpu_export_free(struct export *x);

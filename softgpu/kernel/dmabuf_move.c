@@ -232,7 +232,8 @@ static int wait_told(struct moving *mv, unsigned long end)
 
 	dma_resv_unlock(mv->dmabuf->resv);
 	/* The wait may end at once, if the time is over. */
-	ret = wait_event_killable_timeout(changed, !READ_ONCE(mv->due), max((long)(end - jiffies), 0L));
+	ret = wait_event_killable_timeout(changed, !READ_ONCE(mv->due),
+					  max((long)(end - jiffies), 0L));
 	dma_resv_lock(mv->dmabuf->resv, NULL);
 	return ret < 0 ? -EINTR : 0;
 }

@@ -147,7 +147,8 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 	return 0;
 }
 
-int softgpu_export_map(struct export *x, struct device *dev, enum dma_data_direction dir, struct sg_table **out)
+int softgpu_export_map(struct export *x, struct device *dev, enum dma_data_direction dir,
+		       struct sg_table **out)
 {
 	struct mapping *m;
 	int err;
@@ -190,7 +191,8 @@ vm_fault_t softgpu_export_insert(struct export *x, struct vm_fault *vmf)
 }
 
 /* The dma-buf core has checked that the range lies inside. */
-int softgpu_export_view(struct export *x, struct vm_area_struct *vma, const struct vm_operations_struct *ops)
+int softgpu_export_view(struct export *x, struct vm_area_struct *vma,
+			const struct vm_operations_struct *ops)
 {
 	/* A private mapping would be copied on write. */
 	if (!(vma->vm_flags & VM_SHARED))
@@ -238,7 +240,8 @@ struct export *softgpu_export_alloc(u64 va, u64 length, u32 n)
 	INIT_LIST_HEAD(&x->mappings);
 	x->offset = va - start;
 	x->length = length;
-	x->pages = kvmalloc_array((end - start) >> SG_PAGE_SHIFT, sizeof(*x->pages), GFP_KERNEL_ACCOUNT);
+	x->pages = kvmalloc_array((end - start) >> SG_PAGE_SHIFT, sizeof(*x->pages),
+				  GFP_KERNEL_ACCOUNT);
 	if (!x->pages) {
 		kvfree(x);
 		return NULL;
@@ -246,7 +249,8 @@ struct export *softgpu_export_alloc(u64 va, u64 length, u32 n)
 	return x;
 }
 
-struct dma_buf *softgpu_export_publish(struct export *x, const char *name, const struct dma_buf_ops *ops)
+struct dma_buf *softgpu_export_publish(struct export *x, const char *name,
+				       const struct dma_buf_ops *ops)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;

@@ -33,8 +33,8 @@ static inline dma_addr_t softgpu_peer_map(struct device *dev, u64 phys, size_t l
 {
 	if (resource)
 		return dma_map_resource(dev, phys, length, dir, DMA_ATTR_SKIP_CPU_SYNC);
-	return dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys), length, dir,
-				  DMA_ATTR_SKIP_CPU_SYNC);
+	return dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys), length,
+				  dir, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 static inline void softgpu_peer_unmap(struct device *dev, dma_addr_t addr, size_t length,

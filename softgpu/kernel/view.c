@@ -37,7 +37,8 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 {
 	struct fault fault = { .vmf = vmf };
 
-	switch (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert, &fault)) {
+	switch (sg_visible_page(vmf->vma->vm_private_data, (u64)vmf->pgoff << PAGE_SHIFT, insert,
+				&fault)) {
 	case 0:
 		return fault.ret;
 	case -EAGAIN:		/* the access is retried */
@@ -75,7 +76,8 @@ int softgpu_view_mmap(struct sg_client *client, struct vm_area_struct *vma)
 	if (err && err != -EAGAIN)
 		return -EINVAL;
 	/* Not for forked children: an address space belongs to one process. */
-	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, VM_MAYEXEC);
+	softgpu_vm_flags(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
+			 VM_MAYEXEC);
 	vma->vm_private_data = client;
 	vma->vm_ops = &view_ops;
 	return 0;

@@ -164,7 +164,8 @@ noinline int peerdma_charge_aperture_refused(struct peerdma_account *account, u6
 		return 0;
 	peerdma_uncharge_aperture(account, bytes);
 	pr_info_ratelimited("peerdma: user %u would hold more than %u MiB of device memory: refused (module parameter max_aperture_mib_per_user)\n",
-			    from_kuid(&init_user_ns, account->uid), READ_ONCE(peerdma_aperture_mib));
+			    from_kuid(&init_user_ns, account->uid),
+			    READ_ONCE(peerdma_aperture_mib));
 	return -ENOBUFS;
 }
 
@@ -174,7 +175,8 @@ static bool fits(atomic_long_t *counter, unsigned long npages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 
-	if ((unsigned long)atomic_long_add_return(npages, counter) <= limit || capable(CAP_IPC_LOCK))
+	if ((unsigned long)atomic_long_add_return(npages, counter) <= limit ||
+	    capable(CAP_IPC_LOCK))
 		return true;
 	atomic_long_sub(npages, counter);
 	return false;

@@ -28,7 +28,7 @@ struct peerdma_slot {
 };
 
 struct peerdma_generations {
-	struct peerdma_slot *free;	/* the caller's lock guards this list, and each slot's pin */
+	struct peerdma_slot *free;	/* caller's lock: this list, and each slot's pin */
 	struct xarray slots;		/* by handle; they stay as long as the file */
 	struct xarray pages;		/* of generations; allocated when first needed, and kept */
 	bool kept;			/* a slot was abandoned: a notifier may still write to it */

@@ -41,7 +41,8 @@ static bool leave_queue(struct peerdma_group_lock *lock, struct waiter *me)
 	if (!admitted) {
 		list_del(&me->node);
 		state = atomic_read(&lock->state);
-		while (list_empty(&lock->waiting[GROUP_GET]) && list_empty(&lock->waiting[GROUP_PUT]) &&
+		while (list_empty(&lock->waiting[GROUP_GET]) &&
+		       list_empty(&lock->waiting[GROUP_PUT]) &&
 		       state & GROUP_LOCK_COUNT &&
 		       !atomic_try_cmpxchg(&lock->state, &state, state & ~GROUP_LOCK_WAITED))
 			;

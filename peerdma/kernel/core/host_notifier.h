@@ -6,8 +6,8 @@
  * through is removed.  But a registration cache must know when the address begins to refer to
  * other memory.  So the pin's generation ends when part of the range is unmapped, moved or given
  * other pages.  The pin and all that was made from it live on until they are ended.  For
- * memory that is revoked then (tegra/), `gone' is called instead.  The functions are exported
- * to providers under an older name, watch.
+ * memory that is revoked then (tegra/), `gone' is called instead.  The functions that provider
+ * modules call are peerdma_watch_begin(), _found() and _end().
  */
 #ifndef PEERDMA_HOST_NOTIFIER_H
 #define PEERDMA_HOST_NOTIFIER_H
@@ -30,9 +30,9 @@ struct peerdma_host_notifier {
 };
 
 /*
- * `gone' is set before. begin: watches the pin's range in the current process; called before
- * its pages are looked up, so that no change is missed. end: waits for a change that is being handled.  Both may
- * sleep, and are called without mmap_lock.
+ * begin: watches the pin's range in the current process.  Set `gone' first, and call this before
+ * the pages are looked up, so that no change is missed.  end: waits for a change that is being
+ * handled.  Both may sleep.  Call both without mmap_lock.
  */
 int peerdma_watch_begin(struct peerdma_host_notifier *notifier, struct peerdma_pin *pin);
 /*

@@ -374,7 +374,8 @@ out:
 		path->reason != PEERDMA_REASON_VOUCHED && dev_is_pci(client);
 }
 
-bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client, struct peerdma_path *path)
+bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client,
+			struct peerdma_path *path)
 {
 	return !recall(client, phys, length, peerdma_translated(client), path);
 }

@@ -52,7 +52,8 @@ int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
  * Did an earlier peerdma_path_check() find and remember a path? If so, fills *path as that
  * call would.  Never sleeps.
  */
-bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client, struct peerdma_path *path);
+bool peerdma_path_known(phys_addr_t phys, u64 length, struct device *client,
+			struct peerdma_path *path);
 
 /*
  * Does an IOMMU translate for this device? Then it can reach any address, and can be kept

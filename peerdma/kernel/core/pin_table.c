@@ -389,7 +389,8 @@ static void pin_construct(void *object)
 /* To lockdep: pin->lock is taken after what is charged was allocated (charge.h). */
 static void teach_order(void)
 {
-	struct peerdma_pin *pin = IS_ENABLED(CONFIG_LOCKDEP) ? kmem_cache_alloc(pin_cache, GFP_KERNEL) : NULL;
+	struct peerdma_pin *pin = IS_ENABLED(CONFIG_LOCKDEP) ?
+				  kmem_cache_alloc(pin_cache, GFP_KERNEL) : NULL;
 	unsigned int subclass;
 
 	if (!pin)

@@ -70,10 +70,10 @@ struct peerdma_map {
 	u32 wants_ents;
 	u32 handle;			/* file.c: in file->maps, or 0 */
 	bool live;			/* pin->lock: the device's addresses are valid */
-	bool program;			/* pin->lock: a program's, not a driver's or an importer's */
+	bool program;			/* pin->lock: a program made it, by PEERDMA_MAP */
 	bool bus;			/* segs are bus addresses, which no IOMMU translates */
 	bool resource;			/* segs are those of peerdma_map_resource() */
-	u32 reserved;			/* reserve.c: number of segs that are kept, not translated */
+	u32 reserved;			/* reserve.c: number of segs kept, not translated */
 	struct iommu_domain *domain;	/* ... and the domain that they are of */
 	bool outstanding;		/* export.c: an importer must unmap it at the pin's end */
 	bool late;			/* export.c: the importer did not unmap it in time */
@@ -115,15 +115,16 @@ struct peerdma_owner {
 	const struct peerdma_owner_ops *ops;
 	/* For owners whose pins user space knows by handle; names_lock of pin_table.c. */
 	struct hlist_head pins;		/* peerdma_pin.owner_node */
-	struct peerdma_generations *generations; /* NULL: its pins have no slots, and are on no list */
+	/* NULL: its pins have no slots, and are on no list */
+	struct peerdma_generations *generations;
 	struct inode *views;		/* of its pins: view.c; NULL: they have none */
 };
 
 struct peerdma_pin {
 	/* Set before the pin can be found, by pin_table.c and the caller of peerdma_pin_new(). */
 	struct kref ref;
-	u32 id;				/* of all pins of the system, none other has it until the last put */
-	u32 handle;			/* in its owner's slots, also the mmap offset; 0: it has no slot */
+	u32 id;				/* unique in the system until the last put */
+	u32 handle;			/* of its slot, also the mmap offset; 0: no slot */
 	u64 cookie;			/* names this pin for ever */
 	u32 generation;			/* while LIVE, of the slot */
 	u32 *slot_generation;		/* user space reads it if the owner has slots */
@@ -165,7 +166,7 @@ struct peerdma_pin {
 	bool charged;			/* pinned_length is charged to account->aperture */
 	u32 holds;
 	u32 wc_views;			/* view.c: CPU views that are write-combined */
-	struct inode *views;		/* view.c: of all views; a reference; NULL: there were none yet */
+	struct inode *views;		/* view.c: of all views; a reference; NULL: none yet */
 	u32 pass;
 	struct list_head objects;	/* peerdma_object.node */
 	/*

@@ -36,8 +36,8 @@ DECLARE_EVENT_CLASS(peerdma_pin_class,
 		peerdma_assign_str(provider, pin->provider->name);
 	),
 	TP_printk("pid=%d id=%u handle=%u generation=%u provider=%s addr=%#llx length=%#llx flags=%#x",
-		  __entry->owner, __entry->id, __entry->handle, __entry->generation, __get_str(provider),
-		  __entry->addr, __entry->length, __entry->flags)
+		  __entry->owner, __entry->id, __entry->handle, __entry->generation,
+		  __get_str(provider), __entry->addr, __entry->length, __entry->flags)
 );
 
 DEFINE_EVENT(peerdma_pin_class, peerdma_pin,

@@ -226,8 +226,8 @@ static struct peerdma_map *try_map(struct dma_buf_attachment *attach, enum dma_d
 	struct peerdma_export *ex = attach->dmabuf->priv;
 	struct attached *a = attach->priv;
 
-	return peerdma_map_create(ex->object.pin, attach->dev, dir, ex->offset, attach->dmabuf->size,
-				  &importer_ops, &a->room);
+	return peerdma_map_create(ex->object.pin, attach->dev, dir, ex->offset,
+				  attach->dmabuf->size, &importer_ops, &a->room);
 }
 
 static struct sg_table *export_map(struct dma_buf_attachment *attach,
@@ -323,7 +323,8 @@ static int export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	 */
 	if (vma->vm_file != dmabuf->file)
 		return -EOPNOTSUPP;
-	return peerdma_view_mmap(ex->object.pin, vma, ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
+	return peerdma_view_mmap(ex->object.pin, vma,
+				 ex->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT));
 }
 
 static void export_release(struct dma_buf *dmabuf)

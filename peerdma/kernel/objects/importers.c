@@ -103,9 +103,7 @@ static void name_late(struct peerdma_export *ex)
 
 static void overdue(struct work_struct *work)
 {
-	struct peerdma_overdue *o = container_of(to_delayed_work(work), struct peerdma_overdue, work);
-
-	name_late(o->ex);
+	name_late(container_of(to_delayed_work(work), struct peerdma_overdue, work)->ex);
 }
 
 void peerdma_overdue_begin(struct peerdma_overdue *o, struct peerdma_export *ex)

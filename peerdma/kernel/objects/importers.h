@@ -20,7 +20,7 @@ struct peerdma_export {
 	struct dma_buf *dmabuf;		/* resv; NULL once it is being released */
 	bool notified;			/* importers were asked to unmap; no lock: ending thread */
 	unsigned long deadline;		/* jiffies: by when importers must have unmapped */
-	u32 outstanding;		/* pin->lock to write: number of maps with `outstanding' set */
+	u32 outstanding;		/* pin->lock to write: maps with `outstanding' set */
 	bool mapped;			/* pin->lock: it was mapped at least once */
 	bool untranslated;		/* pin->lock: ... for a device without IOMMU translation */
 };

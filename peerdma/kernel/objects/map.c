@@ -19,7 +19,8 @@
  * bounce RAM through a buffer, which does not work for a long-lived mapping, and warn about
  * bus addresses.
  */
-static __always_inline int check_reach(struct device *dev, bool translated, phys_addr_t phys, u64 length)
+static __always_inline int check_reach(struct device *dev, bool translated, phys_addr_t phys,
+				       u64 length)
 {
 	u64 last = phys + length - 1;
 
@@ -71,7 +72,8 @@ static bool vouched(const struct peerdma_pin *pin, struct device *dev)
 	return p->vouches && p->vouches(pin, dev);
 }
 
-static int find_path(const struct peerdma_map *map, phys_addr_t phys, u64 length, struct peerdma_path *path)
+static int find_path(const struct peerdma_map *map, phys_addr_t phys, u64 length,
+		     struct peerdma_path *path)
 {
 	struct device *dev = map->pub.dev;
 
@@ -266,8 +268,8 @@ static int map_pages(struct peerdma_map *map)
 	dma_sync_sgtable_for_device(dev, sgt, map->pub.dir);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		/* With swiotlb=force and the like the device would use a bounce buffer. */
-		err = !peerdma_translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ? -EOPNOTSUPP :
-			peerdma_map_add(map, sg_dma_address(sg), sg_dma_len(sg));
+		err = !peerdma_translated(dev) && dma_need_sync(dev, sg_dma_address(sg)) ?
+		      -EOPNOTSUPP : peerdma_map_add(map, sg_dma_address(sg), sg_dma_len(sg));
 		if (err)
 			goto unmap;
 	}
@@ -563,7 +565,8 @@ static int try_again(const struct peerdma_pin *pin, struct device *dev, struct p
 
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_object_ops *ops, struct peerdma_room *room)
+				       const struct peerdma_object_ops *ops,
+				       struct peerdma_room *room)
 {
 	struct peerdma_map *map;
 	int err;
@@ -610,7 +613,8 @@ struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *d
 }
 
 struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
-				     enum dma_data_direction dir, const struct peerdma_object_ops *ops)
+				     enum dma_data_direction dir,
+				     const struct peerdma_object_ops *ops)
 {
 	struct peerdma_room room = {};
 	struct peerdma_map *map;
@@ -619,7 +623,8 @@ struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev
 	if (!ops->runs_only)
 		peerdma_map_want(pin, dev, 0, pin->pinned_length, &room);
 	do {
-		err = peerdma_map_prepare(pin, dev, dir, &room) ?: peerdma_maps_lock_for(pin, dev, &room);
+		err = peerdma_map_prepare(pin, dev, dir, &room) ?:
+		      peerdma_maps_lock_for(pin, dev, &room);
 		if (err) {
 			map = ERR_PTR(err);
 			break;

@@ -36,7 +36,8 @@ int peerdma_maps_lock_for(struct peerdma_pin *pin, struct device *dev, struct pe
  */
 struct peerdma_map *peerdma_map_create(struct peerdma_pin *pin, struct device *dev,
 				       enum dma_data_direction dir, u64 offset, u64 length,
-				       const struct peerdma_object_ops *ops, struct peerdma_room *room);
+				       const struct peerdma_object_ops *ops,
+				       struct peerdma_room *room);
 /*
  * Says in the room what a mapping with an sg_table will take, as far as that is known before.
  * No lock held.
@@ -47,7 +48,8 @@ void peerdma_map_want(struct peerdma_pin *pin, struct device *dev, u64 offset, u
 void peerdma_map_return_room(struct peerdma_map *map, struct peerdma_room *room);
 /* All of it, for the whole pin: room, locks, mapping.  No lock held. */
 struct peerdma_map *peerdma_map_make(struct peerdma_pin *pin, struct device *dev,
-				     enum dma_data_direction dir, const struct peerdma_object_ops *ops);
+				     enum dma_data_direction dir,
+				     const struct peerdma_object_ops *ops);
 /*
  * To be called before peerdma_map_create(). reach, with no lock held: would the provider
  * map the pin for the device? path, with pin->lock held: is there a path between the memory
@@ -78,7 +80,8 @@ void peerdma_map_free(struct peerdma_object *object);
 /* Returns the mapping that this object is, or NULL if it is another kind. */
 static inline struct peerdma_map *peerdma_map_of(struct peerdma_object *object)
 {
-	return object->ops->charge == CHARGE_MAPPINGS ? container_of(object, struct peerdma_map, object) : NULL;
+	return object->ops->charge == CHARGE_MAPPINGS ?
+	       container_of(object, struct peerdma_map, object) : NULL;
 }
 
 #endif

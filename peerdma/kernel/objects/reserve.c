@@ -31,7 +31,8 @@ static unsigned int order;
 
 void peerdma_unmap_segment(struct peerdma_map *map, const struct peerdma_segment *seg)
 {
-	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir, PEERDMA_MAP_ATTRS);
+	dma_unmap_resource(map->pub.dev, seg->dma_addr, seg->length, map->pub.dir,
+			   PEERDMA_MAP_ATTRS);
 }
 
 bool peerdma_reserve(struct peerdma_map *map)
@@ -48,7 +49,8 @@ bool peerdma_reserve(struct peerdma_map *map)
 	for (i = 0; i < map->nsegs; i++) {
 		struct peerdma_segment *seg = &map->segs[i];
 
-		WARN_ON(iommu_unmap_fast(domain, seg->dma_addr, seg->length, &gather) != seg->length);
+		WARN_ON(iommu_unmap_fast(domain, seg->dma_addr, seg->length, &gather) !=
+			seg->length);
 		cond_resched();
 	}
 	if (!gather.queued)
@@ -107,8 +109,8 @@ void peerdma_unreserve(struct peerdma_map *map)
 int peerdma_reserve_init(void)
 {
 	for (order = get_order(SZ_2M); ; order--) {
-		zeroes = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | (order ? __GFP_NORETRY : 0),
-				     order);
+		zeroes = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN |
+				     (order ? __GFP_NORETRY : 0), order);
 		if (zeroes || !order)
 			return zeroes ? 0 : -ENOMEM;
 	}

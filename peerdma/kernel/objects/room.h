@@ -40,7 +40,7 @@ struct peerdma_room {
 	bool wants_map;
 	u32 wants_segs;				/* at least */
 	u32 wants_ents;				/* of sgt, exactly; 0: none */
-	u32 attempts;				/* that found too little room, since the last mapping */
+	u32 attempts;				/* too little room, since the last mapping */
 };
 
 /*

@@ -154,7 +154,8 @@ static int make_table(const struct vm_fault *vmf)
 	if (!pmd_none(READ_ONCE(*vmf->pmd)))
 		return 0;
 	peerdma_charge_waits();
-	return apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, leave_pte, NULL);
+	return apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE,
+				   leave_pte, NULL);
 }
 
 static vm_fault_t view_fault(struct vm_fault *vmf)
@@ -270,7 +271,8 @@ static enum peerdma_memory memory_of(struct peerdma_pin *pin)
  * agree.  If it has a cached mapping already (EBUSY: a GPU whose memory is system memory or
  * has struct pages), this view is cached, too.
  */
-static int set_prot(struct view *view, struct vm_area_struct *vma, struct peerdma_spare_blocks *spares)
+static int set_prot(struct view *view, struct vm_area_struct *vma,
+		    struct peerdma_spare_blocks *spares)
 {
 	struct peerdma_pin *pin = view->object.pin;
 	enum peerdma_memory memory = memory_of(pin);
@@ -346,7 +348,8 @@ static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm
 	struct view *view = p->view;
 	int err = peerdma_pin_usable(pin);
 
-	if (!err && (!pin->provider->page || (pin->flags & PEERDMA_PIN_HOST && peerdma_page_tables_checked())))
+	if (!err && (!pin->provider->page ||
+		     (pin->flags & PEERDMA_PIN_HOST && peerdma_page_tables_checked())))
 		err = -EOPNOTSUPP;
 	if (err)
 		return err;
@@ -369,7 +372,8 @@ static int view_create(struct peerdma_pin *pin, struct preparation *p, struct vm
 	return 0;
 }
 
-static int prepare_and_create(struct peerdma_pin *pin, struct preparation *p, struct vm_area_struct *vma)
+static int prepare_and_create(struct peerdma_pin *pin, struct preparation *p,
+			      struct vm_area_struct *vma)
 {
 	int err;
 

@@ -50,10 +50,11 @@ static void free_callback(void *data)
 static int get_pages(struct peerdma_pin *pin, struct amd_p2p_info **info)
 {
 #ifdef AMD_RDMA_MAJOR
-	return rdma->get_pages(pin->start, pin->pinned_length, NULL, &plain->dev, info, free_callback,
-			       (void *)pin->cookie);
+	return rdma->get_pages(pin->start, pin->pinned_length, NULL, &plain->dev, info,
+			       free_callback, (void *)pin->cookie);
 #else
-	return rdma->get_pages(pin->start, pin->pinned_length, NULL, info, free_callback, (void *)pin->cookie);
+	return rdma->get_pages(pin->start, pin->pinned_length, NULL, info, free_callback,
+			       (void *)pin->cookie);
 #endif
 }
 

@@ -39,7 +39,7 @@ struct peerdma_import {
 /* pin->priv.  The reservation lock guards all fields but dmabuf. */
 struct source {
 	struct dma_buf *dmabuf;
-	struct peerdma_room *room;	/* its attachment is mapped by lock_maps(), taken by dma_map */
+	struct peerdma_room *room;	/* attachment: lock_maps() maps it, dma_map takes it */
 	struct list_head idle;		/* to be detached */
 	u32 mapped;
 };

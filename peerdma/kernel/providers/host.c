@@ -58,7 +58,8 @@ static long pin_readonly(u64 start, u32 npages, struct page **pages)
 	while (done < npages) {
 		u64 at = start + ((u64)done << PAGE_SHIFT);
 
-		part = peerdma_readonly_part(at, (u64)(npages - done) << PAGE_SHIFT, &gup_flags) >> PAGE_SHIFT;
+		part = peerdma_readonly_part(at, (u64)(npages - done) << PAGE_SHIFT, &gup_flags) >>
+		       PAGE_SHIFT;
 		err = part ? pin_all(at, part, gup_flags, pages + done) : -EFAULT;
 		if (err) {
 			unpin_user_pages(pages, done);

@@ -102,7 +102,8 @@ static void show_pin(struct seq_file *s, struct peerdma_pin *pin)
 	if (pin->state == PIN_ENDED || pin->state == PIN_NEW)
 		goto unlock;
 	/* A pin of a dma-buf has no physical addresses. */
-	memory = pin->provider->page && (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
+	memory = pin->provider->page &&
+		 (pin->state == PIN_LIVE || (pin->state == PIN_ENDING && !pin->revoked));
 	if (memory)
 		peerdma_pin_run(pin, 0, 1, &phys);
 	list_for_each_entry(object, &pin->objects, node) {

@@ -53,7 +53,8 @@ static int name_or_end(struct peerdma_device_map *m, u32 space)
 	int err;
 
 	m->segs = peerdma_kvarray(m->nsegs, sizeof(*m->segs), false);
-	err = m->segs ? peerdma_xa_reserve_cyclic(&m->file->maps, &m->handle, &m->file->next_map) : -ENOMEM;
+	err = m->segs ? peerdma_xa_reserve_cyclic(&m->file->maps, &m->handle, &m->file->next_map) :
+	      -ENOMEM;
 	if (!err)
 		return name_map(m, space);
 	peerdma_maps_lock(m->pin, NULL);
@@ -116,8 +117,8 @@ static bool dma_is_settled(struct pci_dev *pdev)
  */
 static bool on_the_bus(struct pci_dev *pdev)
 {
-	struct pci_dev *found = pci_get_domain_bus_and_slot(pci_domain_nr(pdev->bus), pdev->bus->number,
-							    pdev->devfn);
+	struct pci_dev *found = pci_get_domain_bus_and_slot(pci_domain_nr(pdev->bus),
+							    pdev->bus->number, pdev->devfn);
 
 	pci_dev_put(found);
 	return found == pdev;
@@ -137,7 +138,8 @@ static struct peerdma_map *map_locked(struct peerdma_device_map *m, struct peerd
 	      peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
 	if (err)
 		return ERR_PTR(err);
-	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length, &peerdma_runs_ops, room);
+	map = peerdma_map_create(m->pin, &m->pdev->dev, m->dir, 0, m->pin->pinned_length,
+				 &peerdma_runs_ops, room);
 	if (!IS_ERR(map)) {
 		map->program = true;
 		m->nsegs = map->nsegs;

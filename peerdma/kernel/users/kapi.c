@@ -32,8 +32,9 @@ static struct peerdma_pin *new_pin(const struct peerdma_client_ops *ops, void *p
 	return pin;
 }
 
-static __always_inline struct peerdma_pin *pin_by(u64 token, u32 va_space, u64 addr, u64 length, u32 flags,
-						  const struct peerdma_client_ops *ops, void *priv)
+static __always_inline struct peerdma_pin *pin_by(u64 token, u32 va_space, u64 addr, u64 length,
+						  u32 flags, const struct peerdma_client_ops *ops,
+						  void *priv)
 {
 	struct peerdma_pin *pin;
 	int err;
@@ -129,7 +130,8 @@ void peerdma_unpin(struct peerdma_pin *pin)
 }
 EXPORT_SYMBOL_GPL(peerdma_unpin);
 
-static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *dev, enum dma_data_direction dir,
+static struct peerdma_mapping *map_by(struct peerdma_pin *pin, struct device *dev,
+				      enum dma_data_direction dir,
 				      const struct peerdma_object_ops *ops)
 {
 	struct peerdma_map *map = peerdma_map_make(pin, dev, dir, ops);
@@ -224,7 +226,8 @@ phys_addr_t peerdma_pin_page(struct peerdma_pin *pin, u32 index)
 	phys_addr_t phys = 0;
 
 	mutex_lock(&pin->lock);
-	if (pin->state == PIN_LIVE && pin->provider->page && index < pin->pinned_length >> pin->page_shift)
+	if (pin->state == PIN_LIVE && pin->provider->page &&
+	    index < pin->pinned_length >> pin->page_shift)
 		phys = pin->provider->page(pin, index);
 	mutex_unlock(&pin->lock);
 	return phys;

@@ -257,7 +257,8 @@ static int map_for(const struct call *c, struct peerdma_map_args *a, struct peer
 	a->segment_count = m->count;
 	a->mapping = m->map ? m->handle : 0;
 	if (!err && a->mapping &&
-	    copy_to_user(u64_to_user_ptr(a->segments), m->segs, (size_t)m->count * sizeof(*m->segs)))
+	    copy_to_user(u64_to_user_ptr(a->segments), m->segs,
+			 (size_t)m->count * sizeof(*m->segs)))
 		err = -EFAULT;
 	err = err ?: GIVE(c, a);
 	if (err && a->mapping)
@@ -307,8 +308,8 @@ static int call_unmap(const struct call *c)
 /* offset and length both 0: the whole pin. */
 static int export(struct peerdma_pin *pin, const struct peerdma_export_args *a, struct file **file)
 {
-	return peerdma_export(pin, a->offset, a->offset | a->length ? a->length : pin->pinned_length,
-			      file);
+	return peerdma_export(pin, a->offset,
+			      a->offset | a->length ? a->length : pin->pinned_length, file);
 }
 
 static int call_export(const struct call *c)

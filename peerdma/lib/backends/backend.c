@@ -62,15 +62,20 @@ void views_free(struct peerdma_region *region)
 	}
 }
 
+int refuse_export(const struct peerdma_region *region, uint64_t offset, uint64_t length)
+{
+	return fail(-EINVAL,
+		    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
+		    "within the %llu pinned bytes",
+		    (unsigned long long)offset, (unsigned long long)length,
+		    (unsigned long long)region->pinned_length);
+}
+
 int check_export(const struct peerdma_region *region, uint64_t offset, uint64_t length)
 {
 	if (!length || (offset | length) & (page_size() - 1) || offset >= region->pinned_length ||
 	    length > region->pinned_length - offset)
-		return fail(-EINVAL,
-			    "peerdma_export_dmabuf: offset %llu and length %llu must be multiples of the CPU's page "
-			    "within the %llu pinned bytes",
-			    (unsigned long long)offset, (unsigned long long)length,
-			    (unsigned long long)region->pinned_length);
+		return refuse_export(region, offset, length);
 	return 0;
 }
 

@@ -379,8 +379,10 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	struct peerdma_handle_args args = { .size = sizeof(args), .handle = mapping->handle };
 	int ret = sys_ioctl(mapping->region->ctx->kernel.fd, PEERDMA_UNMAP, &args);
 
-	return ret ? fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle, error_words(ret)) :
-	       0;
+	if (ret)
+		return fail(ret, "peerdma_unmap: mapping %u: %s", mapping->handle,
+			    error_words(ret));
+	return 0;
 }
 
 /* ---- for the CPU, and as a dma-buf ---- */
@@ -448,9 +450,7 @@ static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_
 		*fd = args.fd;
 		return 0;
 	case -EINVAL:
-		return fail(ret, "peerdma_export_dmabuf: offset %" PRIu64 " and length %" PRIu64
-			    " must be multiples of the CPU's page within the %" PRIu64
-			    " pinned bytes", offset, length, region->pinned_length);
+		return refuse_export(region, offset, length);
 	case -ESTALE:
 		return fail(ret, "peerdma_export_dmabuf: the pin is revoked, its memory was freed");
 	case -EDQUOT:

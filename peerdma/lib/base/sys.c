@@ -48,8 +48,8 @@ int sys_mmap(int fd, uint64_t offset, size_t length, int prot, void **addr)
 
 int sys_mmap_at(int fd, uint64_t offset, size_t length, int prot, void *addr)
 {
-	int ret = mmap(addr, length, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) ==
-		MAP_FAILED ? -errno : 0;
+	void *p = mmap(addr, length, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+	int ret = p == MAP_FAILED ? -errno : 0;
 
 	/* A failed MAP_FIXED may have removed the old mapping. Reserve the addresses again. */
 	if (ret)

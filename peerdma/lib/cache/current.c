@@ -146,8 +146,8 @@ void thread_caches_orphan(struct peerdma_cache *cache)
 
 static struct thread_cache *look_up(const struct peerdma_cache *cache)
 {
-	struct thread_cache **place = table ? &table[cache_gate(cache) % SERIAL_WORDS] : NULL,
-		*tc = place ? *place : NULL;
+	struct thread_cache **place = table ? &table[cache_gate(cache) % SERIAL_WORDS] : NULL;
+	struct thread_cache *tc = place ? *place : NULL;
 
 	if (!tc || tc->serial != cache_serial(cache)) {
 		for (tc = mine; tc && tc->serial != cache_serial(cache); tc = tc->mine)

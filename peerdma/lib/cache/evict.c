@@ -67,15 +67,15 @@ static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan,
 	if (over(cache->stats.count, leaving->regions, 1, o->max_regions) ||
 	    over(cache->stats.bytes, leaving->bytes, length, o->max_bytes))
 		return UINT64_MAX;
-	if (plan->properties & STATE_IS_HOST && over(cache->stats.host, leaving->host, length,
-						     o->max_host))
+	if (plan->properties & STATE_IS_HOST &&
+	    over(cache->stats.host, leaving->host, length, o->max_host))
 		return STATE_IS_HOST;
-	if (plan->properties & STATE_IS_DEVICE && over(cache->stats.device, leaving->device, length,
-						       o->max_device))
+	if (plan->properties & STATE_IS_DEVICE &&
+	    over(cache->stats.device, leaving->device, length, o->max_device))
 		return STATE_IS_DEVICE;
 	if (plan->properties & STATE_BAR1 &&
-	    over(cache->stats.bar1_use, 0, bar1_added(cache, plan->from, plan->to,
-						      plan->properties), o->max_aperture))
+	    over(cache->stats.bar1_use, 0,
+		 bar1_added(cache, plan->from, plan->to, plan->properties), o->max_aperture))
 		return STATE_BAR1;
 	return 0;
 }
@@ -83,8 +83,8 @@ static uint64_t over_limit(struct peerdma_cache *cache, const struct plan *plan,
 static void count_leaving(const struct peerdma_cache *cache, uint32_t number,
 			  struct leaving *leaving)
 {
-	uint64_t state_word = ord_load(&cache->regions[number].state_word),
-		length = cache->regions[number].pub.length;
+	uint64_t state_word = ord_load(&cache->regions[number].state_word);
+	uint64_t length = cache->regions[number].pub.length;
 
 	leaving->regions++;
 	leaving->bytes += length;

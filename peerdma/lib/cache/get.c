@@ -162,8 +162,8 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 
 	if (good && cache->ops.check && !(cache->word_will_do && region->word))
 		/* A cache of pins disables cancellation in check() itself, around calls of CUDA. */
-		good = cache->word_will_do ? cache->ops.check(cache->arg, &region->pub, addr,
-							      length) :
+		good = cache->word_will_do ?
+		       cache->ops.check(cache->arg, &region->pub, addr, length) :
 		       check_says(cache, region, addr, length);
 	return __builtin_expect(good, 1) || found_stale(cache, region, state_word);
 }
@@ -175,8 +175,8 @@ static inline bool still_good(struct peerdma_cache *cache, struct region *region
 static struct region *find(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr,
 			   uint64_t last, uint32_t access)
 {
-	uint32_t entry = index_floor(&cache->index, &tc->place, addr), number = entry_number(entry),
-		count;
+	uint32_t entry = index_floor(&cache->index, &tc->place, addr);
+	uint32_t number = entry_number(entry), count;
 	struct thread_refs *refs;
 	struct region *region;
 	bool first;
@@ -225,8 +225,8 @@ static int get_by_miss(struct peerdma_cache *cache, struct thread_cache *tc,
 		ret = miss(cache, tc, request, &region);
 		if (ret)
 			return ret;
-		if (!cache->monitored || still_good(cache, region, request->addr,
-						    request->length)) {
+		if (!cache->monitored ||
+		    still_good(cache, region, request->addr, request->length)) {
 			*hold = &region->pub;
 			return 0;
 		}
@@ -303,10 +303,9 @@ static int __attribute__((noinline)) get_full(struct peerdma_cache *cache,
  * Finds the region by the slots, and does the work that the fast path leaves out.  NULL: no slot
  * leads to it, or it has ended.
  */
-static inline __attribute__((always_inline)) struct region *slots_get(struct peerdma_cache *cache,
-	struct thread_cache *tc,
-								      uint64_t addr,
-								      uint64_t length)
+static inline __attribute__((always_inline))
+struct region *slots_get(struct peerdma_cache *cache, struct thread_cache *tc, uint64_t addr,
+			 uint64_t length)
 {
 	struct region *region;
 	struct thread_refs *refs;
@@ -444,6 +443,6 @@ EXPORT void *peerdma_cache_payload(const struct peerdma_cache *cache,
 {
 	if (!cache || !hold)
 		return NULL;
-	return cache->payload + (size_t)region_number(cache, (const struct region *)hold) *
-	       cache->payload_step;
+	return cache->payload +
+	       (size_t)region_number(cache, (const struct region *)hold) * cache->payload_step;
 }

@@ -52,7 +52,9 @@ static struct inspect_page *page_make(void)
 		munmap(page, sizeof(*page));
 		return NULL;
 	}
-	*page = (struct inspect_page){ .magic = INSPECT_NAME, .version = INSPECT_VERSION, .layout = INSPECT_LAYOUT };
+	*page = (struct inspect_page){
+		.magic = INSPECT_NAME, .version = INSPECT_VERSION, .layout = INSPECT_LAYOUT,
+	};
 	return page;
 }
 
@@ -146,18 +148,17 @@ static void report(struct peerdma_cache *cache)
 	this_thread.locks++;
 	if (pthread_mutex_timedlock(&cache->lock, &limit)) {
 		this_thread.locks--;
-		fprintf(stderr, "peerdma: process %d, cache %" PRIu64
-			": in use, and its counters cannot be read\n", getpid(),
-			cache_number(cache));
+		fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": in use, "
+			"and its counters cannot be read\n", getpid(), cache_number(cache));
 		return;
 	}
 	cache_count(cache, &c);
 	cache_unlock(cache);
-	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, %" PRIu64
-		" hits, %" PRIu64
-		" misses (%" PRIu64 " failed), %" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64
-		" invalidated, %" PRIu64
-		" found stale; %" PRIu64 " regions, %" PRIu64 " bytes; notified by%s%s%s%s calls\n",
+	fprintf(stderr, "peerdma: process %d, cache %" PRIu64 ": %" PRIu64 " gets, "
+		"%" PRIu64 " hits, %" PRIu64 " misses (%" PRIu64 " failed), "
+		"%" PRIu64 " merged, %" PRIu64 " evicted, %" PRIu64 " invalidated, "
+		"%" PRIu64 " found stale; %" PRIu64 " regions, %" PRIu64 " bytes; "
+		"notified by%s%s%s%s calls\n",
 		getpid(), cache_number(cache), c.gets, c.hits, c.misses, c.failures, c.merges,
 		c.evictions, c.invalidations, c.stale, c.regions, c.bytes,
 		c.monitors & PEERDMA_MONITOR_WORD ? " word," : "",

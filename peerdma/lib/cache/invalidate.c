@@ -76,8 +76,8 @@ static void leave(struct peerdma_cache *cache, uint64_t from, uint64_t to)
 
 	this_thread.left = end_all_left;
 	__atomic_fetch_add(&cache->gate, GATE_LEFT, __ATOMIC_SEQ_CST);
-	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ? range_of(first,
-		last - first + 1) : 0;
+	range = last < RANGE_PAGE_MAX && last - first < RANGE_COUNT_MAX ?
+		range_of(first, last - first + 1) : 0;
 	for (int i = 0; range && i < LEFT_MAX; i++) {
 		uint64_t none = 0;
 
@@ -101,8 +101,8 @@ static uint64_t take_left(struct peerdma_cache *cache, struct teardown *list)
 	if (taken)
 		end_range(cache, 0, UINT64_MAX, list);
 	for (int i = 0; i < LEFT_MAX; i++) {
-		uint64_t range = __atomic_exchange_n(&cache->left[i], 0, __ATOMIC_SEQ_CST), to,
-			length;
+		uint64_t range = __atomic_exchange_n(&cache->left[i], 0, __ATOMIC_SEQ_CST);
+		uint64_t to, length;
 
 		if (!range)
 			continue;

@@ -153,17 +153,18 @@ static int add(struct peerdma_cache *cache, const struct miss *m,
 {
 	const struct region *r = m->region;
 	uint32_t texts = fail_count();
+	int ret;
 
 	memset(registration, 0, sizeof(*registration));
 	registration->request = m->plan.request;
 	registration->access = m->plan.with_access;
 	if (cache->payload) {
-		registration->payload = cache->payload + (size_t)region_number(cache, r) *
-			cache->payload_step;
+		registration->payload = cache->payload +
+			(size_t)region_number(cache, r) * cache->payload_step;
 		memset(registration->payload, 0, cache->payload_step);
 	}
-	return callback_result("add", cache->ops.add(cache->arg, r->pub.addr, r->pub.length,
-						     registration), texts);
+	ret = cache->ops.add(cache->arg, r->pub.addr, r->pub.length, registration);
+	return callback_result("add", ret, texts);
 }
 
 /* add() failed, or the memory was freed meanwhile.  Removes the region. */
@@ -290,7 +291,7 @@ static bool __attribute__((noinline)) publish_locked(struct peerdma_cache *cache
 	if (done && m->plan.overlapping)
 		replace(cache, r, &replaced);
 	if (done && cache->off) {
-		live = STATE_WORD(state_gen(live), STATE_DEAD) | (live & STATE_PROPERTIES);
+		live = state_changed(live, STATE_DEAD);
 		cache->stats.dead++;
 	}
 	if (done) {

@@ -83,8 +83,8 @@ static bool waits_for_this_thread(const struct peerdma_cache *cache, const struc
 
 const char *pending_wait(struct peerdma_cache *cache, struct region *pending, uint64_t state_word)
 {
-	struct waiter self = { &this_thread, pending, state_word, cache->waiters },
-		**link = &cache->waiters;
+	struct waiter self = { &this_thread, pending, state_word, cache->waiters };
+	struct waiter **link = &cache->waiters;
 
 	if (ord_load(&pending->pub.registration) == &this_thread)
 		return "called by add() for the memory that it is registering";

@@ -4,7 +4,6 @@
  * is valid.  It is in the kernel's page of generations or in the back-end.  If frees of the memory
  * are not reported, CUDA's buffer id shows whether the region is valid.
  */
-#include <string.h>
 
 #include "../backend.h"
 #include "../base/cancel.h"
@@ -131,8 +130,8 @@ static bool __attribute__((noinline)) still(const struct peerdma_region *region,
 					    uint64_t length)
 {
 	int was = cancel_off();
-	bool is = allocations_valid(region, addr, length) && allocations_present(region, addr,
-		length);
+	bool is = allocations_valid(region, addr, length) &&
+		  allocations_present(region, addr, length);
 
 	cancel_back(was);
 	return is;

@@ -48,9 +48,10 @@ static void extent_least(const struct peerdma_cache *cache, struct plan *plan)
 
 static uint64_t properties_of(const struct peerdma_extent *e)
 {
-	uint64_t properties = e->aperture ?
-		(uint64_t)(__builtin_ctz(e->aperture) + 1) << STATE_BAR1_AT : 0;
+	uint64_t properties = 0;
 
+	if (e->aperture)
+		properties = (uint64_t)(__builtin_ctz(e->aperture) + 1) << STATE_BAR1_AT;
 	if (e->kind == PEERDMA_KIND_HOST)
 		properties |= STATE_IS_HOST;
 	else if (e->kind == PEERDMA_KIND_DEVICE)
@@ -62,14 +63,14 @@ static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
 {
 	uint64_t mask = granule_mask(cache);
 	struct peerdma_extent e = {
-		.addr = plan->addr & ~mask, .length = (plan->last | mask) + 1 -
-		(plan->addr & ~mask), .request = plan->request,
+		.addr = plan->addr & ~mask,
+		.length = (plan->last | mask) + 1 - (plan->addr & ~mask),
+		.request = plan->request,
 	};
 	uint32_t texts = fail_count();
-	int ret = callback_result("extent", cache->ops.extent(cache->arg, plan->addr,
-							      plan->last - plan->addr + 1, &e),
-							      texts);
+	int ret = cache->ops.extent(cache->arg, plan->addr, plan->last - plan->addr + 1, &e);
 
+	ret = callback_result("extent", ret, texts);
 	if (ret)
 		return ret;
 	if (e.aperture & (e.aperture - 1))
@@ -82,9 +83,10 @@ static int extent_of_caller(struct peerdma_cache *cache, struct plan *plan)
 		plan->own_to = e.addr + e.length;
 	}
 	if (e.bound_length && e.bound_addr <= UINT64_MAX - e.bound_length) {
+		uint64_t bound_end = e.bound_addr + e.bound_length;
+
 		plan->bound_from = e.bound_addr < plan->own_from ? e.bound_addr : plan->own_from;
-		plan->bound_to = e.bound_addr + e.bound_length > plan->own_to ? e.bound_addr +
-			e.bound_length : plan->own_to;
+		plan->bound_to = bound_end > plan->own_to ? bound_end : plan->own_to;
 	}
 	return 0;
 }
@@ -141,8 +143,8 @@ static bool neighbour(void *arg, uint32_t entry)
 	struct neighbours *o = arg;
 	const struct plan *plan = o->plan;
 	struct region *r = &o->cache->regions[entry_number(entry)];
-	uint64_t state_word = ord_load_acquire(&r->state_word), from = r->pub.addr,
-		to = from + r->pub.length;
+	uint64_t state_word = ord_load_acquire(&r->state_word);
+	uint64_t from = r->pub.addr, to = from + r->pub.length;
 
 	if (state_of(state_word) == STATE_PENDING) {
 		o->pending = r;

@@ -68,8 +68,8 @@ static inline enum plan_step plan_decide(struct peerdma_cache *cache, struct ind
 	 * The usual case: the range has no neighbours.  A cache that is off has no regions in the
 	 * index.
 	 */
-	if (cache->off || (cache->overlapping == NO_REGION && regions_none(cache, place, plan->from,
-		plan->to)))
+	if (cache->off || (cache->overlapping == NO_REGION &&
+			   regions_none(cache, place, plan->from, plan->to)))
 		return PLAN_REGISTER;
 	return plan_around(cache, place, plan, found);
 }

@@ -107,6 +107,12 @@ static inline enum state state_of(uint64_t state_word)
 	return (enum state)(state_word & 0xff);
 }
 
+/* The state word with another state. */
+static inline uint64_t state_changed(uint64_t state_word, enum state state)
+{
+	return STATE_WORD(state_gen(state_word), state) | (state_word & STATE_PROPERTIES);
+}
+
 enum ref {
 	REF_CHECK,
 	REF_OK,

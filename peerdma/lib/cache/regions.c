@@ -41,8 +41,8 @@ bool regions_begin(struct peerdma_cache *cache, void *nodes)
 
 bool regions_more(struct peerdma_cache *cache)
 {
-	uint32_t ready = ord_load(&cache->ready), more = ready < READY_MOST ? 2 * ready :
-		ready + READY_MOST;
+	uint32_t ready = ord_load(&cache->ready);
+	uint32_t more = ready < READY_MOST ? 2 * ready : ready + READY_MOST;
 
 	if (ready == cache->capacity)
 		return false;
@@ -140,8 +140,8 @@ void region_remove(struct peerdma_cache *cache, struct region *r)
 
 void region_count(struct peerdma_cache *cache, const struct region *r, int n)
 {
-	uint64_t state_word = ord_load(&r->state_word), bytes = ord_load(&r->pub.length) *
-		(uint64_t)n;
+	uint64_t state_word = ord_load(&r->state_word);
+	uint64_t bytes = ord_load(&r->pub.length) * (uint64_t)n;
 
 	cache->stats.count += (uint64_t)n;
 	cache->stats.bytes += bytes;

@@ -15,10 +15,7 @@
 
 static void set_state(struct region *region, enum state state)
 {
-	uint64_t state_word = ord_load(&region->state_word);
-
-	ord_store_release(&region->state_word, STATE_WORD(state_gen(state_word), state) |
-			  (state_word & STATE_PROPERTIES));
+	ord_store_release(&region->state_word, state_changed(ord_load(&region->state_word), state));
 }
 
 static void remember(struct peerdma_cache *cache, uint32_t number, enum inspect_reason why)
@@ -43,11 +40,9 @@ void teardown_begin(struct peerdma_cache *cache, uint32_t number, struct teardow
 	 * The registering thread makes the region LIVE without the lock.  Only one of the two
 	 * replacements succeeds.
 	 */
-	if (state_of(state_word) == STATE_PENDING) {
-		if (ord_replace(&region->state_word, state_word, STATE_WORD(state_gen(state_word),
-			STATE_KILLED) | (state_word & STATE_PROPERTIES)))
-			return;
-	}
+	if (state_of(state_word) == STATE_PENDING &&
+	    ord_replace(&region->state_word, state_word, state_changed(state_word, STATE_KILLED)))
+		return;
 	set_state(region, STATE_DYING);
 	region->next = list->first;
 	list->first = number;

@@ -68,8 +68,8 @@ static void blocks_forget(struct thread_cache *tc)
  */
 static uint32_t block_of(const struct thread_cache *tc, uint64_t first, uint64_t end)
 {
-	uint32_t bits = 63 - (uint32_t)__builtin_clzll(end - first),
-		whole = (uint32_t)__builtin_ctzll(first | end);
+	uint32_t bits = 63 - (uint32_t)__builtin_clzll(end - first);
+	uint32_t whole = (uint32_t)__builtin_ctzll(first | end);
 	uint32_t few = slots_count(tc) <= SLOTS_NEAR ? BLOCKS_SHIFT : 1;
 	uint32_t size = bits < few ? 0 : bits - few;
 
@@ -119,8 +119,8 @@ static size_t refs_size(uint32_t capacity)
 {
 	size_t pages = (capacity + REFS_PAGE - 1) / REFS_PAGE;
 
-	return memory_rounded(capacity * sizeof(struct thread_refs) + (pages + 63) / 64 *
-			      sizeof(uint64_t));
+	return memory_rounded(capacity * sizeof(struct thread_refs) +
+			      (pages + 63) / 64 * sizeof(uint64_t));
 }
 
 /* Lock. */
@@ -257,16 +257,15 @@ struct thread_cache *thread_cache_make(struct peerdma_cache *cache)
 {
 	/* Not beside another thread's data: processors fetch cache lines in pairs. */
 	struct thread_cache *tc = aligned_alloc(128, (sizeof(*tc) + 127) / 128 * 128);
-	uint32_t ready = ord_load(&cache->ready), capacity = ready < REFS_EAGER ? ready :
-		REFS_EAGER;
+	uint32_t ready = ord_load(&cache->ready);
+	uint32_t capacity = ready < REFS_EAGER ? ready : REFS_EAGER;
 	struct thread_refs *refs;
 
 	if (!tc)
 		return NULL;
 	*tc = (struct thread_cache){
-		.serial = cache_serial(cache), .regions = cache->regions,
-		.monitored = cache->monitored,
-		.cache = cache, .process = cache->process,
+		.cache = cache, .serial = cache_serial(cache), .process = cache->process,
+		.regions = cache->regions, .monitored = cache->monitored,
 		.slot_mask = SLOTS_FIRST - 1,
 	};
 	blocks_forget(tc);

@@ -116,10 +116,14 @@ extern _Thread_local struct thread_state this_thread __attribute__((tls_model("i
  */
 #define SLOTS_FACTOR 0x935b36c5d2508bfdULL
 
+static inline uint64_t block_product(uint64_t addr, int32_t block)
+{
+	return (addr & (uint64_t)(int64_t)block) * SLOTS_FACTOR;
+}
+
 static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
-	return &tc->slots[(addr & (uint64_t)(int64_t)block) *
-			  SLOTS_FACTOR >> SLOTS_SHIFT & tc->slot_mask];
+	return &tc->slots[block_product(addr, block) >> SLOTS_SHIFT & tc->slot_mask];
 }
 
 /*
@@ -128,8 +132,8 @@ static inline uint32_t *first_slot(const struct thread_cache *tc, uint64_t addr,
  */
 static inline uint32_t *second_slot(const struct thread_cache *tc, uint64_t addr, int32_t block)
 {
-	return &tc->slots[tc->slot_mask + 1 + ((addr & (uint64_t)(int64_t)block) *
-					       SLOTS_FACTOR >> SECONDS_SHIFT & tc->slot_mask >> 1)];
+	return &tc->slots[tc->slot_mask + 1 +
+			  (block_product(addr, block) >> SECONDS_SHIFT & tc->slot_mask >> 1)];
 }
 
 #define AREA_TURN	16U	/* turns are multiples of it */

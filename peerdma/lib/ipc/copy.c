@@ -250,10 +250,11 @@ static int launch_engines(struct queue *queue)
 	take_rows(queue);
 	error = g->n > 1 ? ipc_cuda_batch(queue->stream, &g->copies, g->n) : -EOPNOTSUPP;
 	for (unsigned int i = 0; i < g->n; i++) {
-		int ret = error ? ipc_cuda_copy(queue->stream, g->copies.copy[i].to,
-						g->copies.copy[i].from, g->copies.copy[i].length) :
-						0;
+		int ret = 0;
 
+		if (error)
+			ret = ipc_cuda_copy(queue->stream, g->copies.copy[i].to,
+					    g->copies.copy[i].from, g->copies.copy[i].length);
 		ret = set_result(g->of[i], ret);
 		if (!first)
 			first = ret;

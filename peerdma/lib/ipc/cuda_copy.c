@@ -138,8 +138,10 @@ int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length)
 {
 	CUresult r = ipc_cuda_api()->copy(to, from, length, stream);
 
-	return r ? fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d",
-			(unsigned long long)length, r) : 0;
+	if (r)
+		return fail(-EIO, "cuMemcpyAsync of %llu bytes failed with CUDA error %d",
+			    (unsigned long long)length, r);
+	return 0;
 }
 
 int ipc_cuda_copy_2d(void *stream, const struct ipc_copy_2d *rows)
@@ -213,8 +215,9 @@ int ipc_cuda_register(void *addr, size_t length)
 	cuda_capture_return(capture);
 	if (r == CUDA_ERROR_ALREADY_REGISTERED)	/* another thread has registered it */
 		return 0;
-	return r ? fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r) :
-	       0;
+	if (r)
+		return fail(-EIO, "cuMemHostRegister of a signal's page failed with CUDA error %d", r);
+	return 0;
 }
 
 void ipc_cuda_unregister(void *addr)

@@ -294,6 +294,7 @@ EXPORT int peerdma_ipc_unexport(const struct peerdma_ipc_handle *handle)
 		pthread_mutex_unlock(&ipc->lock);
 	}
 	cancel_back(was);
-	return ret ? fail(ret, "peerdma_ipc_unexport: this process has no export of this handle") :
-	       0;
+	if (ret)
+		return fail(ret, "peerdma_ipc_unexport: this process has no export of this handle");
+	return 0;
 }

@@ -72,11 +72,10 @@ static int find_map(const void *ptr, struct map *m)
 	if (!found)
 		return fail(-ENXIO, "%p: nothing is mapped there", ptr);
 	/* CUDA keeps the address range of freed memory reserved, without access rights. */
-	return m->none &&
-	       !m->shared ?
-	       fail(-ENXIO,
-		    "%p: no memory is there, only addresses that are reserved; was it freed?",
-		    ptr) : 0;
+	if (m->none && !m->shared)
+		return fail(-ENXIO, "%p: no memory is there, only addresses that are reserved; was it freed?",
+			    ptr);
+	return 0;
 }
 
 static void describe(const struct map *m, struct ipc_offer *offer)

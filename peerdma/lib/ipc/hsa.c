@@ -158,8 +158,10 @@ int ipc_hsa_copy(void *to, const void *from, uint64_t length)
 	const struct hsa_ipc *hsa = ipc_hsa_api();
 	int r = hsa ? hsa->copy(to, from, length) : HSA_NOT_INITIALIZED;
 
-	return r ? fail(-EIO, "hsa_memory_copy of %llu bytes failed with HSA status 0x%x",
-			(unsigned long long)length, r) : 0;
+	if (r)
+		return fail(-EIO, "hsa_memory_copy of %llu bytes failed with HSA status 0x%x",
+			    (unsigned long long)length, r);
+	return 0;
 }
 
 const struct ipc_provider ipc_hsa = {

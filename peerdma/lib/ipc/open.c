@@ -416,8 +416,8 @@ static int open_locked(struct ipc *ipc, const struct ipc_name *name, uint64_t co
 	if (m->exporter->uid != name->uid)
 		return fail(-EACCES, "the exporter runs as user %u, but the handle is of user %u",
 			    m->exporter->uid, name->uid);
-	ret = ipc_key_equal(m->key, name->key) ? ipc_exporter_live(m->exporter, m->slot,
-		m->generation) : -EKEYREJECTED;
+	ret = ipc_key_equal(m->key, name->key) ?
+	      ipc_exporter_live(m->exporter, m->slot, m->generation) : -EKEYREJECTED;
 	if (ret == -EKEYREJECTED)
 		return fail(ret, "the key in the handle is not that of this memory; get the handle from the exporter");
 	if (ret)

@@ -508,9 +508,10 @@ static int start(void *(*fn)(void *), void *arg)
 	ret = -pthread_create(&id, &attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	pthread_attr_destroy(&attr);
-	return ret ?
-	       fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'",
-		    strerror(-ret)) : 0;
+	if (ret)
+		return fail(ret, "cannot start the threads that answer importers: %s; raise 'ulimit -u'",
+			    strerror(-ret));
+	return 0;
 }
 
 int ipc_server_start(struct ipc *ipc)

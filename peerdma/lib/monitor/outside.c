@@ -86,10 +86,10 @@ static int begin(uint32_t memory)
 
 	if (memory == PEERDMA_MEMORY_HOST) {
 		ret = host_monitor_begin();
-		return ret ?
-		       fail(ret,
-			    "%s; start a monitor of another library with peerdma_monitor_start()",
-				  peerdma_last_error()) : 0;
+		if (ret)
+			return fail(ret, "%s; start a monitor of another library with peerdma_monitor_start()",
+				    peerdma_last_error());
+		return 0;
 	}
 	if (monitor_outside(MONITOR_DEVICE))
 		return 0;

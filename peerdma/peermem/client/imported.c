@@ -48,7 +48,8 @@ static struct dma_buf *find(u64 addr, u64 length, u64 *offset)
 	return dmabuf;
 }
 
-struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length, const struct peerdma_client_ops *ops, void *priv)
+struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length,
+					 const struct peerdma_client_ops *ops, void *priv)
 {
 	struct peerdma_pin *pin;
 	struct dma_buf *dmabuf;

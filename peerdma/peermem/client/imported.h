@@ -13,6 +13,7 @@ struct peerdma_pin;
  * dma-buf covers it.  ERR_PTR: -ENXIO: no such mapping; -EPERM: the mapping is read-only or
  * private; or an errno of peerdma_pin_dmabuf().  Takes mmap_lock.
  */
-struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length, const struct peerdma_client_ops *ops, void *priv);
+struct peerdma_pin *peermem_pin_imported(u64 addr, u64 length,
+					 const struct peerdma_client_ops *ops, void *priv);
 
 #endif

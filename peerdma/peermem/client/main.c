@@ -39,7 +39,8 @@ static int acquire(unsigned long addr, size_t size, void *data, char *peer_name,
 	return peermem_acquire(&revocable, addr, size, region);
 }
 
-static int acquire_lasting(unsigned long addr, size_t size, void *data, char *peer_name, void **region)
+static int acquire_lasting(unsigned long addr, size_t size, void *data, char *peer_name,
+			   void **region)
 {
 	return peermem_acquire(&lasting, addr, size, region);
 }
@@ -78,8 +79,10 @@ static struct peer_memory_client lasting_client = {
  */
 #pragma weak ib_register_peer_memory_client
 #pragma weak ib_unregister_peer_memory_client
-static typeof(ib_register_peer_memory_client) *register_client __ro_after_init = ib_register_peer_memory_client;
-static typeof(ib_unregister_peer_memory_client) *unregister_client __ro_after_init = ib_unregister_peer_memory_client;
+static typeof(ib_register_peer_memory_client) *register_client __ro_after_init =
+	ib_register_peer_memory_client;
+static typeof(ib_unregister_peer_memory_client) *unregister_client __ro_after_init =
+	ib_unregister_peer_memory_client;
 
 static int enter(void)
 {

@@ -114,7 +114,8 @@ static struct peerdma_pin *pin_range(struct region *r)
 	struct peerdma_pin *pin;
 
 	if (r->client->persistent)
-		return peerdma_pin_user(r->start, r->length, PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT,
+		return peerdma_pin_user(r->start, r->length,
+					PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT,
 					&persistent_ops, r);
 	pin = peerdma_pin_user(r->start, r->length, PEERDMA_PIN_DEVICE, &revocable_ops, r);
 	if (pin == ERR_PTR(-ENXIO))
@@ -141,7 +142,8 @@ static void explain(const struct region *r, int err)
 		why = "it is a read-only or private mapping of a dma-buf, and adapters write";
 		break;
 	case -EOPNOTSUPP:
-		why = r->client->persistent ? "its driver has no persistent pins" : "its driver refuses";
+		why = r->client->persistent ? "its driver has no persistent pins" :
+					      "its driver refuses";
 		break;
 	default:
 		why = "it cannot be pinned";
@@ -151,7 +153,8 @@ static void explain(const struct region *r, int err)
 			    r->start, r->start + r->length, current->comm, current->tgid, why, err);
 }
 
-int peermem_acquire(const struct peermem_client *client, unsigned long addr, size_t size, void **region)
+int peermem_acquire(const struct peermem_client *client, unsigned long addr, size_t size,
+		    void **region)
 {
 	u64 end = (u64)addr + size;
 	struct peerdma_pin *pin;
@@ -288,7 +291,8 @@ static u32 next_entry(struct walk *w, u64 *addr)
 {
 	u64 length = 0, n;
 
-	while (w->left && (length = peerdma_mapping_run(w->map, w->run, addr)) && length <= w->skip) {
+	while (w->left && (length = peerdma_mapping_run(w->map, w->run, addr)) &&
+	       length <= w->skip) {
 		w->skip -= length;
 		w->run++;
 	}
@@ -387,7 +391,8 @@ static int end_mapping(struct region *r, struct peerdma_mapping *map, const stru
 	return err;
 }
 
-int peermem_dma_map(struct sg_table *sg_head, void *region, struct device *dev, int dmasync, int *nmap)
+int peermem_dma_map(struct sg_table *sg_head, void *region, struct device *dev, int dmasync,
+		    int *nmap)
 {
 	struct region *r = region;
 	struct peerdma_mapping *map;

@@ -41,10 +41,12 @@ struct peermem_client {
 };
 
 /* Implement the core's calls of the same names; client_context is the region. */
-int peermem_acquire(const struct peermem_client *client, unsigned long addr, size_t size, void **region);
+int peermem_acquire(const struct peermem_client *client, unsigned long addr, size_t size,
+		    void **region);
 int peermem_get_pages(unsigned long addr, size_t size, int write, int force, struct sg_table *table,
 		      void *region, u64 core_context);
-int peermem_dma_map(struct sg_table *table, void *region, struct device *dev, int dmasync, int *nmap);
+int peermem_dma_map(struct sg_table *table, void *region, struct device *dev, int dmasync,
+		    int *nmap);
 int peermem_dma_unmap(struct sg_table *table, void *region, struct device *dev);
 void peermem_put_pages(struct sg_table *table, void *region);
 unsigned long peermem_page_size(void *region);

@@ -102,7 +102,8 @@ static struct ib_umem *get_from_peers(struct ib_device *ibdev, unsigned long add
 		if (!goes_on_without_rights(addr, size))
 			return NULL;
 		pr_info_ratelimited("%s: %zu bytes at %#lx of %s (%d) begin in host memory, and are not all of it\n",
-				    dev_name(&ibdev->dev), size, addr, current->comm, task_tgid_nr(current));
+				    dev_name(&ibdev->dev), size, addr, current->comm,
+				    task_tgid_nr(current));
 		return ERR_PTR(-EFAULT);
 	}
 	if (!(flags & IB_PEER_MEM_ALLOW)) {
@@ -161,8 +162,8 @@ EXPORT_SYMBOL_GPL(ib_umem_is_peer);
 
 /* ---- replacements of the kernel's functions ---- */
 
-static struct ib_umem *from_peers_by_table(struct ib_device *device, unsigned long addr, size_t size,
-					   int access)
+static struct ib_umem *from_peers_by_table(struct ib_device *device, unsigned long addr,
+					   size_t size, int access)
 {
 	return get_from_peers(device, addr, size, access, peer_driver_flags(device));
 }

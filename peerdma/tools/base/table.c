@@ -82,8 +82,8 @@ static void put_rows(const struct table *t, size_t keys, size_t from, size_t to,
 			if (c >= keys && c < from)
 				continue;
 			/* No blanks at the end of a line. */
-			text_pad_to(out, t->cells[row + c], last &&
-				    t->width[c] > 0 ? 0 : t->width[c]);
+			text_pad_to(out, t->cells[row + c],
+				    last && t->width[c] > 0 ? 0 : t->width[c]);
 			fputc(last ? '\n' : ' ', out);
 		}
 	}

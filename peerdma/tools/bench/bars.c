@@ -41,9 +41,10 @@ const char *bench_time(double ns, char buf[32])
 /* Where a time is on the scale, in cells. */
 static int place(double ns, double low, double high, int cells)
 {
-	double at = high > low ? (log10(ns < low ? low : ns) - log10(low)) / (log10(high) -
-		log10(low)) : 1;
+	double at = 1;
 
+	if (high > low)
+		at = (log10(ns < low ? low : ns) - log10(low)) / (log10(high) - log10(low));
 	return (int)(at * cells + 0.5);
 }
 

@@ -47,12 +47,13 @@ static int hits(void *state, unsigned int n)
 {
 	struct user *u = state;
 	struct subject *s = u->s;
+	uint64_t region;
 	int ret = 0;
 
 	while (n-- && !ret) {
 		u->random = u->random * 6364136223846793005ULL + 1442695040888963407ULL;
-		ret = empty_cache_touch(s->cache, s->base + ((u->random >> 33) * s->regions >> 31) *
-					EMPTY_STRIDE, EMPTY_LENGTH);
+		region = (u->random >> 33) * s->regions >> 31;
+		ret = empty_cache_touch(s->cache, s->base + region * EMPTY_STRIDE, EMPTY_LENGTH);
 	}
 	return ret;
 }

@@ -40,9 +40,10 @@ struct worker {
 
 static void remember_error(struct worker *w, int error)
 {
+	const char *why = peerdma_last_error();
+
 	w->error = error;
-	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM &&
-		 !*peerdma_last_error() ? "out of memory" : peerdma_last_error());
+	snprintf(w->why, sizeof(w->why), "%s", error == -ENOMEM && !*why ? "out of memory" : why);
 	__atomic_store_n(w->failed, 1, __ATOMIC_RELAXED);
 }
 

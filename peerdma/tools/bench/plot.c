@@ -72,7 +72,6 @@ bool bench_can_plot(void)
 
 	if (!ret)
 		ret = finish(pid);
-
 	if (null >= 0)
 		close(null);
 	return !ret;

@@ -53,8 +53,8 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
 	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {
 		a->software = true;
-		set(a->driver, sizeof(a->driver), a->function ? "peerdma_hca" : module_loaded(d,
-			"peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
+		set(a->driver, sizeof(a->driver),
+		    a->function || module_loaded(d, "peerdma_hca") ? "peerdma_hca" : "rdma_rxe");
 		return;
 	}
 	if (!a->function) {

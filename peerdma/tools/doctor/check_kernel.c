@@ -53,8 +53,8 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 	struct finding *f;
 
 	/* With NVIDIA's GPUs nvidia-fs does without it. */
-	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : option->amd_only ?
-		VERDICT_BROKEN : VERDICT_SLOW,
+	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK :
+		   option->amd_only ? VERDICT_BROKEN : VERDICT_SLOW,
 		"CONFIG_%s", option->name);
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {

@@ -43,8 +43,8 @@ static void run(struct doctor *d)
 			continue;
 		}
 		/* GPUs lower the speed when they have nothing to do; lanes stay. */
-		f = say(d, x->link.width == width &&
-			x->kind == DEVICE_GPU ? VERDICT_UNKNOWN : VERDICT_SLOW, "%s", name);
+		f = say(d, x->link.width == width && x->kind == DEVICE_GPU ?
+			VERDICT_UNKNOWN : VERDICT_SLOW, "%s", name);
 		evidence(d, f, "link", "%s: runs at %s, both ends can do %s", x->name,
 			 link_text(x->link.speed, x->link.width, now),
 			 link_text(speed, width, best));

@@ -134,9 +134,9 @@ static bool core_crc(struct doctor *d, char out[16], char path[160])
 	for (unsigned int i = 0; i < 3; i++) {
 		if (i && (!*release || strchr(release, '/')))
 			return false;
-		snprintf(path, 160, i == 0 ? "%s%.0s/Module.symvers" : i ==
-			 1 ? "%s/%s/Module.symvers" : "%s/%s/build/Module.symvers", places[i],
-			 release);
+		snprintf(path, 160, i == 0 ? "%s%.0s/Module.symvers" :
+				    i == 1 ? "%s/%s/Module.symvers" : "%s/%s/build/Module.symvers",
+			 places[i], release);
 		if (!tree_lines(d->tree, path, keep_symbol, NULL, &data, &length) &&
 		    crc_of(data, out))
 			return true;
@@ -166,8 +166,8 @@ static void not_loaded(struct doctor *d)
 	const char *versions[] = { "modprobe", "--dump-modversions", NULL, NULL };
 	char file[256], depends[160], mine[16], theirs[16], why[160], path[160];
 	enum answer core = kernel_symbol(d, REGISTER), dmabuf = dmabuf_works(d, why);
-	enum verdict lacking = dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ?
-		VERDICT_UNKNOWN : VERDICT_BROKEN;
+	enum verdict lacking = dmabuf == ANSWER_YES ? VERDICT_OK :
+			       dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN;
 	const char *data, *also = dmabuf == ANSWER_YES ? "; programs that use dma-buf do without" :
 		"";
 	struct finding *f = say(d, lacking, "nvidia-peermem");

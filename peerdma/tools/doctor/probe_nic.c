@@ -141,9 +141,9 @@ static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_r
 static void judge(struct trial *t, const struct way *way, const char *what, const struct result *r)
 {
 	struct doctor *d = t->d;
-	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN : r->compared ?
-				VERDICT_OK : VERDICT_UNKNOWN, "%s, %s, by %s", t->subject, what,
-				way->name);
+	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN :
+				   r->compared ? VERDICT_OK : VERDICT_UNKNOWN,
+				"%s, %s, by %s", t->subject, what, way->name);
 
 	if (!r->failed && !r->compared) {
 		moved(d, t->subject, way->name, what, PROBE_LENGTH, MOVED_NOT_COMPARED, r->text);

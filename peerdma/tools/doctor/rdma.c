@@ -303,8 +303,8 @@ static bool connect_by_any_address(struct rdma *r)
 	if (r->port.lid && connect_to_itself(r) && trial(r))
 		return true;
 	for (r->gid_index = GIDS_MAX - 1; r->gid_index >= 0; r->gid_index--) {
-		if (r->gid_index >= r->port.gids || r->query_gid(r->context, r->port_number,
-			r->gid_index, r->gid) ||
+		if (r->gid_index >= r->port.gids ||
+		    r->query_gid(r->context, r->port_number, r->gid_index, r->gid) ||
 		    !memcmp(r->gid, none, sizeof(none)))
 			continue;
 		if (connect_to_itself(r) && trial(r))

@@ -196,8 +196,8 @@ static void read_device(struct tree *t, struct device *d)
 	if (d->kind == DEVICE_OTHER || d->kind == DEVICE_BRIDGE)
 		return;
 	device_path(d, "resource", path);
-	d->has_bars = !tree_read(t, path, &data, &length) && !pci_parse_resources(data, length,
-		&d->bars);
+	d->has_bars = !tree_read(t, path, &data, &length) &&
+		      !pci_parse_resources(data, length, &d->bars);
 	device_path(d, "physfn", path);
 	d->virtual_function = !tree_link(t, path, &data);
 	d->software = device_is_softgpu(d);

@@ -47,8 +47,8 @@ static bool index_line(struct tree *t, const char *line, const char *end)
 		return e;
 	}
 	if (n == 4 && field_is(&fields[0], "node")) {
-		if (tree_entry_find(t, TREE_NODE, path) || !text_u64(fields[2].s, fields[2].length,
-			&number) || number > 0xffff)
+		if (tree_entry_find(t, TREE_NODE, path) ||
+		    !text_u64(fields[2].s, fields[2].length, &number) || number > 0xffff)
 			return false;
 		e = tree_entry_add(t, TREE_NODE, path);
 		if (e) {

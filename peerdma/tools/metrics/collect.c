@@ -156,8 +156,9 @@ static int accounts(const struct tool *tool, struct metrics *m)
 	for (int k = 0; k < TAKEN; k++) {
 		if (a.limit_known[k])
 			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY_LIMIT :
-				   METRIC_USER_OBJECTS_LIMIT, a.limits[k] ? a.limits[k] :
-				   METRIC_UNLIMITED, "resource", taken_names[k], NULL);
+						     METRIC_USER_OBJECTS_LIMIT,
+				   a.limits[k] ? a.limits[k] : METRIC_UNLIMITED,
+				   "resource", taken_names[k], NULL);
 		for (size_t i = 0; i < a.count; i++)
 			metric_add(m, is_memory(k) ? METRIC_USER_MEMORY : METRIC_USER_OBJECTS,
 				   a.users[i].taken[k],

@@ -63,8 +63,8 @@ static int table(const struct tool *tool, const char *name, const char *file, st
 	if (ret != -EBADMSG)
 		return ret;
 	return top_missing(s, "%s by process: %s: not a table of %s",
-			   strcmp(file, "users") ? "DMA" : "revocations", strcmp(file, "users") ?
-			   DEBUGFS "/peerdma_*/clients" : path, file);
+			   strcmp(file, "users") ? "DMA" : "revocations",
+			   strcmp(file, "users") ? DEBUGFS "/peerdma_*/clients" : path, file);
 }
 
 static int clients(const struct tool *tool, const char *name, struct top_sample *s)

@@ -8,8 +8,8 @@
 #include "top.h"
 
 static const char *const names[TOP_ORDERS] = {
-	[TOP_BY_HELD] = "held", [TOP_BY_GETS] = "gets", [TOP_BY_DMA] = "dma", [TOP_BY_REVOCATIONS] =
-	"revocations",
+	[TOP_BY_HELD] = "held", [TOP_BY_GETS] = "gets", [TOP_BY_DMA] = "dma",
+	[TOP_BY_REVOCATIONS] = "revocations",
 	[TOP_BY_PID] = "pid", [TOP_BY_NAME] = "name",
 };
 

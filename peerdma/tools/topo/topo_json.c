@@ -56,8 +56,9 @@ static void json_device(struct json_object *o, const struct machine *m, const st
 	json_text(o, "iommu", d->iommu == IOMMU_UNKNOWN ? NULL : iommu_text(d->iommu));
 	json_link(o, m, d);
 	if (d->kind == DEVICE_BRIDGE) {
-		json_text(o, "acs", d->acs == ACS_UNKNOWN ? NULL : d->acs ==
-			  ACS_REDIRECT ? "redirects" : d->acs == ACS_OFF ? "off" : "none");
+		json_text(o, "acs", d->acs == ACS_UNKNOWN ? NULL :
+			  d->acs == ACS_REDIRECT ? "redirects" :
+			  d->acs == ACS_OFF ? "off" : "none");
 		return;
 	}
 	if (!d->has_bars) {

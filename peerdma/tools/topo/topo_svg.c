@@ -130,8 +130,8 @@ static double inside(const struct drawing *d, const struct device *v, double x, 
 	const char *acs = !*v->label && v->acs == ACS_REDIRECT ? "ACS redirects" : "", *right;
 	double top = y;
 	/* What a port's files say of is the link below it, and the device there says it too. */
-	bool known = v->link.known && link_is_upward(v), slow = known &&
-		link_is_slow(d->m, v, &speed, &lanes);
+	bool known = v->link.known && link_is_upward(v);
+	bool slow = known && link_is_slow(d->m, v, &speed, &lanes);
 
 	if (known)
 		link_text(v->link.speed, v->link.width, now);
@@ -167,8 +167,8 @@ static void connect(const struct machine *m, const struct device *v, double from
 		    double x, double y)
 {
 	enum port_type above = v->parent >= 0 ? m->devices[v->parent].port : PORT_UNKNOWN;
-	bool own = above == PORT_ROOT || above == PORT_DOWNSTREAM, known = v->link.known &&
-		link_is_upward(v);
+	bool own = above == PORT_ROOT || above == PORT_DOWNSTREAM;
+	bool known = v->link.known && link_is_upward(v);
 	unsigned int speed, lanes;
 
 	if (!known || !own)

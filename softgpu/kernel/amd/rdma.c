@@ -110,7 +110,8 @@ static void unmap(struct amd_pin *p)
 	if (!p->dev)
 		return;
 	for_each_sg(p->table.sgl, sg, p->mapped, i)
-		softgpu_peer_unmap(p->dev, sg_dma_address(sg), sg_dma_len(sg), DMA_BIDIRECTIONAL, p->resource);
+		softgpu_peer_unmap(p->dev, sg_dma_address(sg), sg_dma_len(sg), DMA_BIDIRECTIONAL,
+				   p->resource);
 	p->mapped = 0;
 }
 
@@ -249,7 +250,9 @@ static int get(const struct amd_request *r, struct pid *process, struct amd_info
 {
 	u64 start = r->address & PAGE_MASK, end = PAGE_ALIGN(r->address + r->length);
 	u64 first = round_down(start, SG_PAGE_SIZE), last = round_up(end, SG_PAGE_SIZE);
-	const struct sg_pin_who who = { .proc_key = process, .memory = READ_ONCE(any_memory) ? 0 : SG_MEMORY_HSA };
+	const struct sg_pin_who who = {
+		.proc_key = process, .memory = READ_ONCE(any_memory) ? 0 : SG_MEMORY_HSA,
+	};
 	struct amd_info *before = *info;
 	struct amd_pin *p;
 	int err;
@@ -274,7 +277,8 @@ static int get(const struct amd_request *r, struct pid *process, struct amd_info
 	__module_get(THIS_MODULE);
 	/* Set before the pin exists: the callback may run at once, and may need it. */
 	*info = &p->info;
-	err = sg_pin_get(softgpu_core(), &p->pin, &pin_ops, &who, first, last - first, !READ_ONCE(callbacks));
+	err = sg_pin_get(softgpu_core(), &p->pin, &pin_ops, &who, first, last - first,
+			 !READ_ONCE(callbacks));
 	if (err) {
 		*info = before;
 		destroy(p);

@@ -77,7 +77,8 @@ int place_map(struct mapping *m)
 	int err;
 
 	err = sg_alloc_table_from_pages_segment(&m->table, m->place->pages, m->npages, 0,
-						(size_t)m->npages << PAGE_SHIFT, segment_max, GFP_KERNEL);
+						(size_t)m->npages << PAGE_SHIFT, segment_max,
+						GFP_KERNEL);
 	if (err)
 		return err;
 	err = dma_map_sgtable(m->dev, &m->table, m->dir, DMA_ATTR_SKIP_CPU_SYNC);

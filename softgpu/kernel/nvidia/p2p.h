@@ -33,7 +33,7 @@ struct nvp2p_table {
 	u32 page_shift;			/* of table and mappings: 16, unless chaos.c changes it */
 	bool force_bar1;		/* fixed; for the CPU only, not mapped for peers */
 	bool freed;			/* the client called free_page_table in its callback */
-	bool put;			/* under the driver's lock: put_pages came before the callback */
+	bool put;			/* driver's lock: put_pages came before the callback */
 	struct list_head armed;		/* callback.c; of pins that are not persistent */
 	struct mutex lock;
 	struct list_head mappings;

@@ -108,7 +108,8 @@ static int alloc_entries(struct mapping *m, const struct table *t, struct device
 	 * debugging reports that.
 	 */
 	return sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
-						 max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE), gfp);
+						 max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE),
+						 gfp);
 }
 
 static int mapping_create(struct device *dev, struct table *t, enum dma_data_direction direction,

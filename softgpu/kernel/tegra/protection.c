@@ -85,7 +85,8 @@ static int look(struct mm_struct *mm, const struct table *t)
 				   t->comm, t->pub.vaddr,
 				   t->write_combined ? "write-combined" : "cached",
 				   t->write_combined ? "cached" : "write-combined", vma->vm_start,
-				   t->write_combined ? "must use pgprot_writecombine()" : "must leave vm_page_prot as it is");
+				   t->write_combined ? "must use pgprot_writecombine()" :
+						       "must leave vm_page_prot as it is");
 		err = -EINVAL;
 	}
 	return err;

@@ -406,7 +406,8 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	mutex_init(&t->pub.lock);
 	t->pub.free_callback = callback;
 	t->pub.data = data;
-	t->pub.pages = kvcalloc(t->npages, sizeof(*t->pub.pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	t->pub.pages = kvcalloc(t->npages, sizeof(*t->pub.pages),
+				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!t->pub.pages) {
 		kfree(t);
 		return NULL;

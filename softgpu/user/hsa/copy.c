@@ -49,8 +49,8 @@ static atomic_bool stopping;
 static void choose(struct copy *c)
 {
 	const struct hsa_memory *from = hsa_memory_at(c->src), *to = hsa_memory_at(c->dst);
-	const struct hsa_memory *by = from && from->agent >= 0 ? from : to && to->gpu >= 0 ? to :
-		from;
+	const struct hsa_memory *by = from && from->agent >= 0 ? from :
+				      to && to->gpu >= 0 ? to : from;
 
 	c->gpu = by ? by->gpu : -1;
 	c->ctx = by ? by->ctx : 0;

@@ -305,8 +305,8 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ha
 	memcpy(&h, handle, sizeof(h));
 	hsa_file_name(name, "hsa-signal", h.key, h.where);
 	/* Open it in any case, which shows that its creator still has it. */
-	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ? hsa_file_open(h.where, (uint32_t)h.id, name,
-		&size) : -ENOENT;
+	fd = h.kind == OF_SIGNAL && h.id <= INT32_MAX ?
+	     hsa_file_open(h.where, (uint32_t)h.id, name, &size) : -ENOENT;
 	if (fd < 0)
 		status = hsa_file_status(fd);
 	else if (size == HSA_PAGE)

@@ -22,16 +22,16 @@ template <class T> static inline cudaError_t cudaMallocPitch(T **devPtr, size_t 
 	return ::cudaMallocPitch((void **)(void *)devPtr, pitch, width, height);
 }
 
-template <class T> static inline cudaError_t cudaMallocManaged(T **devPtr, size_t size,
-							       unsigned int flags =
-							       cudaMemAttachGlobal)
+template <class T>
+static inline cudaError_t cudaMallocManaged(T **devPtr, size_t size,
+					    unsigned int flags = cudaMemAttachGlobal)
 {
 	return ::cudaMallocManaged((void **)(void *)devPtr, size, flags);
 }
 
-template <class T> static inline cudaError_t cudaMallocHost(T **ptr, size_t size,
-							    unsigned int flags =
-							    cudaHostAllocDefault)
+template <class T>
+static inline cudaError_t cudaMallocHost(T **ptr, size_t size,
+					 unsigned int flags = cudaHostAllocDefault)
 {
 	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
 }

@@ -26,12 +26,12 @@ void nvml_follow_cuda(void)
 
 static int proxy_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
-	const struct sgu_transport *(*get)(void);
+	const struct sgu_transport *(*get)(void) = NULL;
 	void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
 
-	get = libcuda ? (const struct sgu_transport *(*)(void))dlsym(libcuda,
-		"softgpu_inprocess_transport")
-		      : NULL;
+	if (libcuda)
+		get = (const struct sgu_transport *(*)(void))
+			dlsym(libcuda, "softgpu_inprocess_transport");
 	if (!get) {
 		sgu_log("SOFTGPU_INPROCESS=1, but libcuda.so.1 is not softgpu's: set LD_LIBRARY_PATH to its folder");
 		return -ENODEV;

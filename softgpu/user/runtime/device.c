@@ -226,8 +226,9 @@ RT_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
 	CUresult result = rt_init();
 
-	return rt_done(result ? result : cuDevicePrimaryCtxSetFlags(thread_device,
-		flags & ~cudaDeviceMapHost));
+	if (!result)
+		result = cuDevicePrimaryCtxSetFlags(thread_device, flags & ~cudaDeviceMapHost);
+	return rt_done(result);
 }
 
 RT_EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)

@@ -13,7 +13,7 @@ struct lane {
 	struct peerdma_account *account;
 	refcount_t users;		/* the last one is dropped under lanes_lock */
 	spinlock_t lock;
-	struct list_head items;		/* lock; not empty: the work item is queued, and has a reference */
+	struct list_head items;		/* lock; not empty: `work' is queued, with a reference */
 	struct work_struct work;
 };
 

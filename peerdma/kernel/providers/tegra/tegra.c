@@ -49,12 +49,12 @@ enum held_state {
 };
 
 struct held {
-	struct kref ref;		/* the pin's, the callback's, and the memory's until its end */
+	struct kref ref;		/* of the pin, the callback, and the memory until its end */
 	spinlock_t lock;		/* taken in MMU notifiers; what follows */
 	enum held_state state;
 	bool gone;			/* the memory went while GETTING */
 	bool called;			/* the driver's callback has come */
-	bool awaited;			/* end_batch(): and all notifiers that may have called it are over */
+	bool awaited;			/* end_batch(): the notifiers that called it are over */
 	struct peerdma_pin *pin;	/* NULL: it was released */
 
 	struct nvidia_p2p_page_table *table;
@@ -180,7 +180,8 @@ static int pin_errno(int err)
 
 static bool understood(const struct peerdma_pin *pin, const struct nvidia_p2p_page_table *table)
 {
-	if (NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) && table->page_size == NVIDIA_P2P_PAGE_SIZE_4KB &&
+	if (NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) &&
+	    table->page_size == NVIDIA_P2P_PAGE_SIZE_4KB &&
 	    table->entries == pin->pinned_length >> TEGRA_PAGE_SHIFT)
 		return true;
 	pr_warn_ratelimited("peerdma_tegra: the GPU driver returned a page table in an unsupported format (version %#x, page size %u, %u entries for %llu pages): refused; build peerdma_tegra for the driver that is loaded\n",
@@ -198,7 +199,8 @@ static int find_memory(u64 vaddr, enum peerdma_memory *memory)
 		return -EINTR;
 	*memory = MEMORY_CACHED;
 	vma = vma_lookup(current->mm, vaddr);
-	if (vma && pgprot_val(vma->vm_page_prot) == pgprot_val(pgprot_writecombine(vma->vm_page_prot)))
+	if (vma && pgprot_val(vma->vm_page_prot) ==
+		   pgprot_val(pgprot_writecombine(vma->vm_page_prot)))
 		*memory = MEMORY_COMBINED;
 	mmap_read_unlock(current->mm);
 	return 0;
@@ -223,7 +225,8 @@ static int get_pages(struct peerdma_pin *pin, struct held *held)
 	err = peerdma_watch_begin(&held->notifier, pin);
 	if (err)
 		goto unlock;
-	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &held->table, free_callback, held);
+	err = nvidia_p2p_get_pages(pin->start, pin->pinned_length, &held->table, free_callback,
+				   held);
 	if (err) {
 		/* The pin's generation has ended then, so no other provider may be asked. */
 		err = READ_ONCE(held->gone) ? -ESTALE : pin_errno(err);
@@ -381,7 +384,8 @@ static int take_mapping(struct peerdma_map *map, const struct nvidia_p2p_dma_map
 
 	if (err == -EOPNOTSUPP)
 		pr_warn_ratelimited("peerdma_tegra: the GPU driver returned a DMA mapping for %s in an unsupported format (version %#x, %u entries for %llu bytes): refused; build peerdma_tegra for the driver that is loaded\n",
-				    dev_name(map->pub.dev), m->version, m->entries, map->offset + map->length);
+				    dev_name(map->pub.dev), m->version, m->entries,
+				    map->offset + map->length);
 	return err;
 }
 
@@ -441,7 +445,8 @@ MODULE_PARM_DESC(trusted_users, "Load on a real Tegra: only users who are truste
 static bool is_real_tegra(void)
 {
 	static const char *const machines[] = {
-		"nvidia,tegra124", "nvidia,tegra210", "nvidia,tegra186", "nvidia,tegra194", "nvidia,tegra234",
+		"nvidia,tegra124", "nvidia,tegra210", "nvidia,tegra186", "nvidia,tegra194",
+		"nvidia,tegra234",
 	};
 	unsigned int i;
 

@@ -64,8 +64,7 @@ typedef enum {
 typedef enum {
 	HSA_SYSTEM_INFO_VERSION_MAJOR = 0,		/* uint16_t */
 	HSA_SYSTEM_INFO_VERSION_MINOR = 1,		/* uint16_t */
-	HSA_SYSTEM_INFO_TIMESTAMP =
-	2,			/* uint64_t: frequency of the clock that signals' timeouts use */
+	HSA_SYSTEM_INFO_TIMESTAMP = 2,			/* uint64_t: clock of signals' timeouts */
 	HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,	/* uint64_t: 1/s */
 	HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,		/* uint64_t */
 } hsa_system_info_t;

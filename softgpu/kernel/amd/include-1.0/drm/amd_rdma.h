@@ -24,7 +24,7 @@ struct amd_p2p_info {
 	uint64_t	va;	/* as given to get_pages */
 	uint64_t	size;
 	struct pid	*pid;	/* whose */
-	struct sg_table	*pages;	/* addresses on the bus, 4 KiB each: right for a device without an IOMMU */
+	struct sg_table	*pages;	/* bus addresses, 4 KiB each: for devices without IOMMU */
 	void		*priv;	/* the provider's */
 	void		*kfd_proc;	/* the provider's */
 };
@@ -65,7 +65,8 @@ static_assert(offsetof(struct amd_p2p_info, priv) == 32, "offset of priv");
 static_assert(sizeof(struct amd_rdma_interface) == 32, "size of struct amd_rdma_interface");
 static_assert(offsetof(struct amd_rdma_interface, get_pages) == 0, "offset of get_pages");
 static_assert(offsetof(struct amd_rdma_interface, put_pages) == 8, "offset of put_pages");
-static_assert(offsetof(struct amd_rdma_interface, is_gpu_address) == 16, "offset of is_gpu_address");
+static_assert(offsetof(struct amd_rdma_interface, is_gpu_address) == 16,
+	      "offset of is_gpu_address");
 static_assert(offsetof(struct amd_rdma_interface, get_page_size) == 24, "offset of get_page_size");
 
 #endif

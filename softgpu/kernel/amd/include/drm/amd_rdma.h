@@ -32,7 +32,7 @@ struct amd_p2p_info {
 	uint64_t	va;	/* as given to get_pages */
 	uint64_t	size;
 	struct pid	*pid;	/* whose */
-	struct sg_table	*pages;	/* DMA addresses and lengths for dma_dev, in order; no struct pages */
+	struct sg_table	*pages;	/* DMA addresses and lengths for dma_dev; no struct pages */
 	void		*priv;	/* the provider's */
 };
 
@@ -80,7 +80,8 @@ static_assert(offsetof(struct amd_p2p_info, priv) == 32, "offset of priv");
 static_assert(sizeof(struct amd_rdma_interface) == 32, "size of struct amd_rdma_interface");
 static_assert(offsetof(struct amd_rdma_interface, get_pages) == 0, "offset of get_pages");
 static_assert(offsetof(struct amd_rdma_interface, put_pages) == 8, "offset of put_pages");
-static_assert(offsetof(struct amd_rdma_interface, is_gpu_address) == 16, "offset of is_gpu_address");
+static_assert(offsetof(struct amd_rdma_interface, is_gpu_address) == 16,
+	      "offset of is_gpu_address");
 static_assert(offsetof(struct amd_rdma_interface, get_page_size) == 24, "offset of get_page_size");
 
 #endif

@@ -129,7 +129,8 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
  * -ENOMEM, -EIO: the device cannot reach them.
  */
 int nvidia_p2p_dma_map_pages(struct device *dev, struct nvidia_p2p_page_table *page_table,
-			     struct nvidia_p2p_dma_mapping **map, enum dma_data_direction direction);
+			     struct nvidia_p2p_dma_mapping **map,
+			     enum dma_data_direction direction);
 
 /* Ends and frees a mapping.  -EINVAL: no such mapping. */
 int nvidia_p2p_dma_unmap_pages(struct nvidia_p2p_dma_mapping *map);
