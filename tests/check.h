@@ -29,7 +29,8 @@
  *   check_in_child(fn, arg)
  *	Runs fn in a forked child: its exit code, or -signal. Checks and failures there count here, too.
  *   check_wait(pid, seconds)
- *	The exit code or -signal of a child that the caller forked. A child that has not ended by then is killed: -SIGKILL.
+ *	The exit code or -signal of a child that the caller forked. One that has not ended by then has failed, and is
+ *	killed: -SIGKILL.
  *
  *   check_in_thread(fn, arg)
  *	Runs fn in a thread of its own: what it returns.
@@ -236,14 +237,19 @@ static inline int check_wait(pid_t pid, double seconds)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	struct timespec begin, now;
+	bool late = false;
 	int status;
 	pid_t got;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while (!(got = waitpid(pid, &status, WNOHANG))) {
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 > seconds)
+		if ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 > seconds) {
+			/* The caller may have killed it before: it waits for that. */
+			if (!late)
+				late = !CHECK(false, "the child has not ended after %g s", seconds);
 			kill(pid, SIGKILL);
+		}
 		nanosleep(&nap, NULL);
 	}
 	MUST(got == pid);

@@ -34,7 +34,10 @@ static long long bar1_used(void)
 {
 	static const char path[] = "/sys/kernel/debug/softgpu/0/bar1";
 
-	return line_number(path, "used") - line_number(path, "reserved");
+	long long used = line_number(path, "used"), reserved = line_number(path, "reserved");
+
+	MUST(used >= 0 && reserved >= 0);
+	return used - reserved;
 }
 
 static int try_pin(CUdeviceptr p, unsigned int flags)

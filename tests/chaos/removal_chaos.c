@@ -86,7 +86,7 @@ static void notices(void)
 	}
 	for (i = 0; i < PLAIN; i++)
 		EXPECT(told[i], 1);
-	CHECK(!told[PLAIN], "the revocation of another pin is told");
+	CHECK(!told[PLAIN], "the persistent pin has a notice");
 }
 
 static void gone(const char *command)

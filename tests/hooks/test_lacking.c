@@ -91,16 +91,16 @@ static void by_proc(void *library)
 
 		*(void **)&call = variant[i];
 		CHECK(!call(4096) && freed(i) == 1, "a variant goes where it would have gone");
-		CHECK(told == before + (i < 4 ? 2 : 0), "%s", i < 4 ? "and is told" : "there is no hook left for it, and it works still");
+		CHECK(told == before + (i < 4 ? 2 : 0), "%s", i < 4 ? "the subscriber is notified before and after" : "no hook is left for it: no notification");
 	}
 }
 
 static void spans(void)
 {
 	told = 0;
-	CHECK(!cuMemFree_v2(8192) && told == 2 && last.addr == 8192 && last.length == 4096, "the allocation is told that CUDA names");
+	CHECK(!cuMemFree_v2(8192) && told == 2 && last.addr == 8192 && last.length == 4096, "the notification names the allocation, as CUDA does");
 	CHECK(!cuMemFree_v2(13) && told == 4 && !last.addr && last.length == UINT64_MAX, "one that CUDA does not know may be any memory");
-	CHECK(!cuMemFree_v2(0) && told == 4, "freeing nothing is not told");
+	CHECK(!cuMemFree_v2(0) && told == 4, "freeing nothing notifies no subscriber");
 }
 
 static void report(void)

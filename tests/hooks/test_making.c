@@ -35,20 +35,20 @@ static void try(void *library, const char *name, int parameters, int making, int
 	int passed = 1;
 
 	*(void **)&call = dlsym(library, name);
-	CHECK(call != NULL, "%s: %s", name, "is there");
+	CHECK(call != NULL, "%s: is there", name);
 	if (!call)
 		return;
 	told = 0;
-	CHECK(!peerdma_hooks_subscribe(tell, (void *)name), "%s: %s", name, "can be subscribed to");
-	CHECK(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, "%s: %s", name, "returns what CUDA's does");
+	CHECK(!peerdma_hooks_subscribe(tell, (void *)name), "%s: can be subscribed to", name);
+	CHECK(call(1, 2, 3, 4, 5, 6, 7, 8) == 77, "%s: returns what CUDA's does", name);
 	peerdma_hooks_unsubscribe(tell, (void *)name);
-	CHECK(told == (frees ? 2 : 0), "%s: %s", name, frees ? "is told before and after" : "is not told");
-	CHECK(!strcmp(last()->name, name), "%s: %s", name, "goes to CUDA's");
+	CHECK(told == (frees ? 2 : 0), "%s: the subscriber is %s", name, frees ? "notified before and after" : "not notified");
+	CHECK(!strcmp(last()->name, name), "%s: goes to CUDA's", name);
 	for (int i = 0; i < parameters; i++)
 		passed &= last()->arguments[i] == (uintptr_t)i + 1;
-	CHECK(passed, "%s: %s", name, "gets its arguments");
-	CHECK(last()->word == before + (making ? PEERDMA_HOOKS_MAKING_ONE + 1 : 0), "%s: %s", name, "is counted as under way meanwhile");
-	CHECK(*word == before + (making ? PEERDMA_HOOKS_MAKING_ONE : 0), "%s: %s", name, "and as begun after it, though it failed");
+	CHECK(passed, "%s: gets its arguments", name);
+	CHECK(last()->word == before + (making ? PEERDMA_HOOKS_MAKING_ONE + 1 : 0), "%s: is counted as under way meanwhile", name);
+	CHECK(*word == before + (making ? PEERDMA_HOOKS_MAKING_ONE : 0), "%s: and as begun after it, though it failed", name);
 	called++;
 }
 
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	*(void **)&last = dlsym(library, "fake_last");
 	*(void **)&watch = dlsym(library, "fake_watch");
 	watch(peerdma_hooks_making());
-	CHECK(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "%s: %s", "the word", "is not 0, and nothing is under way");
+	CHECK(*peerdma_hooks_making() && !(*peerdma_hooks_making() & PEERDMA_HOOKS_MAKING_NOW), "the word is not 0, and nothing is under way");
 
 #define CUDA(name, PARAMS, making, frees)	try(library, #name, COUNT PARAMS, making, frees)
 #define HSA(...)
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 		if (r[i].missed & PEERDMA_HOOK_ABSENT)
 			continue;
 		reported++;
-		CHECK(r[i].events == 1, "%s: %s", r[i].call, "was called once");
+		CHECK(r[i].events == 1, "%s: was called once", r[i].call);
 	}
 	CHECK(called >= 30 && reported == (unsigned int)called, "%d functions called, %u reported", called, reported);
 	return check_end(NULL);

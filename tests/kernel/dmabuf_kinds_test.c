@@ -138,7 +138,10 @@ static uint64_t vram_free(void)
 	return sg_need_info(g.fd).vram_free;
 }
 
-/* An importer that cannot reach VRAM has it moved to system memory; one that can is told, and finds it there. */
+/*
+ * For an importer that cannot reach VRAM the exporter moves the memory to system memory. It notifies an importer that
+ * can, which finds the memory there.
+ */
 static void evictions(uint32_t kind)
 {
 	int im = importer_open(), other = importer_open();

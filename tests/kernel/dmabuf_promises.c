@@ -80,7 +80,7 @@ static void in_time(void)
 	end(&m);
 }
 
-/* An importer that maps anew while another takes its time is told again. */
+/* The exporter notifies an importer again that maps anew while another takes its time. */
 static void anew(void)
 {
 	struct moving m = mapped_by_one();
@@ -143,7 +143,7 @@ static void late(void)
 	close(m.dmabuf);
 }
 
-/* An importer that keeps it by its pin, looks at it, or cannot be told, is not waited for. */
+/* An importer that keeps it by its pin, looks at it, or cannot be notified, is not waited for. */
 static void in_vain(void)
 {
 	struct moving m = mapped_by_one();
@@ -160,7 +160,7 @@ static void in_vain(void)
 	EXPECT(attach(other, m.dmabuf, IMPORTER_DEAF), 0);
 	EXPECT(map(other), 0);
 	EXPECT(put(DEBUGFS "move", m.number), EBUSY);
-	CHECK(importer_state(m.im).notified == 0 && importer_state(other).notified == 0, "an importer was told");
+	CHECK(importer_state(m.im).notified == 0 && importer_state(other).notified == 0, "the exporter notified an importer");
 	CHECK(field(LATE) == 0, "%llu late", field(LATE));
 	/* Attached, it keeps nothing. */
 	unmap(other);

@@ -78,6 +78,7 @@ static void others_go_on(struct gpu *g)
 	freeing.va = pinned(g, 0, C_WAIT);
 	task_begin(&task, free_it, &freeing);
 	CHECK(UNTIL(t_state(0).callbacks), "it never began");
+	EXPECT(t_state(0).callbacks, 1);
 	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);
 	EXPECT(t_put(1), 0);
 	EXPECT(t_get(1, other, 4 * PAGE64).ret, 0);

@@ -128,7 +128,7 @@ static void life(uint64_t seed, uint32_t bdf)
 static bool one_round(uint64_t seed, uint32_t bdf)
 {
 	pid_t pid = fork();
-	int status;
+	int status, end;
 
 	MUST(pid >= 0);
 	if (!pid)
@@ -139,7 +139,8 @@ static bool one_round(uint64_t seed, uint32_t bdf)
 		kill(pid, SIGKILL);
 	}
 	MUST(waitpid(pid, &status, 0) == pid);
-	return !WIFEXITED(status) || !WEXITSTATUS(status);
+	end = check_status(status);
+	return !end || end == -SIGKILL;
 }
 
 int main(int argc, char **argv)

@@ -174,7 +174,10 @@ static void wrong_calls(void)
 /* What the kernel has allocated in small pieces, in KiB. */
 static unsigned long slabs(void)
 {
-	return (unsigned long)line_number("/proc/meminfo", "SUnreclaim");
+	long long kib = line_number("/proc/meminfo", "SUnreclaim");
+
+	CHECK(kib > 0);
+	return (unsigned long)kib;
 }
 
 /* A core may map and unmap again and again before it calls put_pages; only the last table is left then. */

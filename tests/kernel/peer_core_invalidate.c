@@ -152,7 +152,7 @@ static void while_it_begins(enum kind kind)
 		get_fails(&client, cases[i].err);
 		if (!cases[i].within)
 			async_end(&racer);
-		if (!strcmp(client.trace, late))
+		if (*late && !strcmp(client.trace, late))
 			trace = late;
 		client_end(&client, trace);
 	}

@@ -38,7 +38,10 @@ static void ask(int peer, char what)
 /* Linux shows it to all users. */
 static long module_references(void)
 {
-	return file_number("/sys/module/peerdma/refcnt");
+	long references = file_number("/sys/module/peerdma/refcnt");
+
+	CHECK(references >= 0);
+	return references;
 }
 
 /* For each of 64 bits the other user pins, or not, between two pins of this user. */

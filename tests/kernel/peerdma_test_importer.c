@@ -347,13 +347,10 @@ static void with_driver_lock(void)
 
 void test_importer(bool gpu)
 {
-	int fd = importer_open();
-
-	if (fd < 0) {
+	if (access("/dev/peerdma_importer", F_OK)) {
 		skip("dma-buf importers", "peerdma_importer.ko is not loaded (it needs the DMA card)");
 		return;
 	}
-	close(fd);
 	if (!gpu) {
 		run("dma-buf of host memory, each kind of importer", host);
 		run("dma-buf that outlives its file", outlives_file);

@@ -363,30 +363,33 @@ static _Noreturn int hoard(int peer, void *arg)
 	struct peerdma_pin_args a, host_pin;
 	struct peerdma_pin_dmabuf_args d = { .size = sizeof(d) };
 	uint64_t va;
-	int file, held = 0;
+	int file, views = 0, exports = 0, pins = 0, host_pins = 0, imports = 0;
 
 	setrlimit(RLIMIT_NOFILE, &limit);
 	may_lock(8 * MIB);
 	become(NOBODY, 0);
-	CHECK(!nvidia_open());
+	MUST(!nvidia_open());
 	va = gpu_alloc(GPU_PAGE);
 	/* Before the views have taken all the mappings that a process may have. */
 	host = anonymous(PAGE);
 	file = dev_open();
-	WORKS(pin_va(file, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a));
+	MUST(!pin_va(file, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a));
 	while (mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, PEERDMA_MMAP_PIN(a.handle)) != MAP_FAILED)
-		held++;
+		views++;
 	d.fd = export(file, a.handle, 0, 0);
-	for (int exports = 0; export(file, a.handle, 0, 0) >= 0 && exports < 4096; exports++)
-		held++;
+	while (export(file, a.handle, 0, 0) >= 0 && exports < 4096)
+		exports++;
 	while (!pin_va(file, va, GPU_PAGE, PEERDMA_PIN_DEVICE, &a))
-		held++;
-	for (int pinned = 0; !pin(file, host, PAGE, PEERDMA_PIN_HOST, &host_pin) && pinned < 4096; pinned++)
-		held++;
+		pins++;
+	while (!pin(file, host, PAGE, PEERDMA_PIN_HOST, &host_pin) && host_pins < 4096)
+		host_pins++;
 	while (!ioctl(file, PEERDMA_PIN_DMABUF_FD, &d))
-		held++;
-	printf("one user holds %d things\n", held);
+		imports++;
+	printf("one user holds %d views, %d dma-bufs, %d pins of a GPU's memory, %d of its own, %d of a dma-buf\n",
+	       views, exports, pins, host_pins, imports);
 	fflush(stdout);
+	/* The parent hears nothing of a child that ends here, and fails. */
+	MUST(views && exports && pins);
 	say(peer);
 	for (;;)
 		pause();

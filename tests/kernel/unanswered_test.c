@@ -40,11 +40,11 @@ static const struct {
 	{ "the handle", PEERDMA_PIN, offsetof(struct peerdma_pin_args, handle), sizeof(struct peerdma_pin_args), PEERDMA_PIN_HOST },
 	{ "all of the struct", PEERDMA_PIN, 0, sizeof(struct peerdma_pin_args), 0 },
 	{ "half of the struct", PEERDMA_PIN, offsetof(struct peerdma_pin_args, length), sizeof(struct peerdma_pin_args), 0 },
-	{ "what is told of a pin", PEERDMA_QUERY, sizeof(struct peerdma_query_args) - 8, sizeof(struct peerdma_query_args), 0 },
+	{ "PEERDMA_QUERY's answer", PEERDMA_QUERY, sizeof(struct peerdma_query_args) - 8, sizeof(struct peerdma_query_args), 0 },
 	{ "a dma-buf", PEERDMA_EXPORT, offsetof(struct peerdma_export_args, fd), sizeof(struct peerdma_export_args), 0 },
 	{ "the handle of a dma-buf's pin", PEERDMA_PIN_DMABUF_FD, offsetof(struct peerdma_pin_dmabuf_args, handle),
 	  sizeof(struct peerdma_pin_dmabuf_args), 0 },
-	{ "what is told of all", PEERDMA_INFO, sizeof(struct peerdma_info) - 8, sizeof(struct peerdma_info), 0 },
+	{ "PEERDMA_INFO's answer", PEERDMA_INFO, sizeof(struct peerdma_info) - 8, sizeof(struct peerdma_info), 0 },
 	{ "an unpin's handle", PEERDMA_UNPIN, offsetof(struct peerdma_handle_args, handle), sizeof(struct peerdma_handle_args), 0 },
 };
 #define NSTUCK CHECK_COUNT(stuck)
@@ -55,6 +55,8 @@ union args {
 	struct peerdma_query_args query;
 	struct peerdma_export_args export;
 	struct peerdma_pin_dmabuf_args dmabuf;
+	struct peerdma_info info;
+	struct peerdma_handle_args handle;
 };
 
 static void fill_in(union args *args, unsigned long call, uint32_t flags, int fd)
@@ -106,7 +108,7 @@ static int get_stuck(int peer, void *arg)
 	fd = dev_open();
 	err = unanswered_begin(&u, PAGE, reads);
 	CHECK(!err, "no page that is never answered: %s", strerror(-err));
-	/* For the process that tells when to kill, and which. */
+	/* The parent kills this server at the end. */
 	CHECK(write(peer, &u.server, sizeof(u.server)) == sizeof(u.server));
 	if (!err)
 		call_stuck(i, &u, fd);

@@ -82,7 +82,7 @@ void say(int peer);
 bool hear(int peer);
 /* Closes the socket and waits; the child's exit code, or -signal. */
 int finish(struct process *p);
-/* The same for a process that must end within these seconds. */
+/* The same; one that has not ended within these seconds has failed, and is killed. */
 int finish_within(struct process *p, int seconds);
 bool is_alive(const struct process *p);
 /* A descriptor. */

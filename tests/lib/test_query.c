@@ -214,6 +214,12 @@ CASE(other_kinds)
 	assert_int_equal(query(window + 0x80000).flags, PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_POOL);
 }
 
+/* Threads' stacks are host memory for CUDA, too. */
+CASE(threads_with_cuda)
+{
+	threads(NULL);
+}
+
 /* What cuMemCreate() and pools made may be pinned if CUDA says so; of what cuMemAlloc() made that is known. */
 CASE(pinnable)
 {

@@ -258,7 +258,8 @@ static void overflow(void)
 static void not_ready(void)
 {
 	usual();
-	p.timeout = 15;		/* 134 ms */
+	/* Less than min_rnr_timer, so that it would count; and more than a busy machine delays an answer. */
+	p.timeout = 17;		/* 537 ms */
 	p.retry_cnt = 2;
 	p.min_rnr_timer = 0;	/* 655 ms */
 	pair_connect(&p);

@@ -180,7 +180,7 @@ static void parent_asks(void *arg)
 	returns(group_name, "another process's memory, by its pid", 0, c.ret);
 	judge(c.has_info, group_name, "  and *info", "set", "%s", c.has_info ? "set" : "not set");
 	if (c.has_info)
-		returns(group_name, "  put by who has no GPU", 0, put());
+		returns(group_name, "  put by a process without a GPU", 0, put());
 	fails("the same, pid NULL: the caller's own", get(p, BLOCK), -EINVAL, -ESRCH);
 	judge(T(.op = A_IS_GPU, .va = (uintptr_t)p, .pid = getppid()).ret == 1, group_name, "is_gpu_address, by its pid", "1", "%d",
 	      T(.op = A_IS_GPU, .va = (uintptr_t)p, .pid = getppid()).ret);
