@@ -4,7 +4,9 @@
 
 usage: test_library.py INCLUDE-DIR LIBRARY-DIR
 
-- each function of a header is exported, and nothing that no header names;
+- each function of a header is exported, and nothing that neither a header nor the list of NVIDIA's
+  own functions names;
+- the names that cuGetProcAddress() finds are in order, and lead to functions that are exported;
 - the libraries' names are those that programs look for.
 """
 
@@ -25,7 +27,7 @@ def fail(text):
 def exported(library):
     out = subprocess.run(["nm", "-D", "--defined-only", f"{libraries}/{library}"],
                          check=True, capture_output=True, text=True).stdout
-    names = [line.split()[-1].split("@")[0] for line in out.splitlines() if " T " in line]
+    names = [line.split()[-1].split("@")[0] for line in out.splitlines() if re.search(" [TW] ", line)]
     return set(names)
 
 
@@ -33,6 +35,12 @@ def soname(library):
     out = subprocess.run(["readelf", "-d", f"{libraries}/{library}"],
                          check=True, capture_output=True, text=True).stdout
     return re.search(r"soname: \[(.*?)\]", out).group(1)
+
+
+def rows(name):
+    """The lines of a .def file beside the library's sources: a list of the arguments of each."""
+    text = open(f"{include}/../{name}").read()
+    return [[a.strip() for a in m.split(",")] for m in re.findall(r"^[A-Z]+\((.*)\)$", text, flags=re.M)]
 
 
 def check(library, headers, prototype, extra):
@@ -54,8 +62,19 @@ def check(library, headers, prototype, extra):
         fail(f"{library}: {name} is exported and not declared")
 
 
+symbols = [row[0] for row in rows("cuda/symbols.def")]
+if symbols != sorted(set(symbols)) or len(symbols) < 700:
+    fail("cuda/symbols.def: not sorted, or not whole")
+last = None
+for name, since, symbol in rows("cuda/names.def"):
+    if symbol not in symbols:
+        fail(f"cuda/names.def: {symbol} is not in symbols.def")
+    own = bool(re.search("_pt(ds|sz)$", symbol))
+    if last and (last[0] > name or (last[0], last[2]) == (name, own) and last[1] <= int(since)):
+        fail(f"cuda/names.def: {name} {since} is out of order")
+    last = name, int(since), own
 check("libcuda.so.1", ["cuda.h", "softgpu.h", "softgpu_inprocess.h"], r"(?:CUDAAPI|int|void) (cu\w+|softgpu_\w+)\(",
-      ["softgpu_inprocess_transport", "softgpu_inprocess_begun", "softgpu_inprocess_core", "softgpu_inprocess_key"])
+      symbols + ["softgpu_inprocess_transport", "softgpu_inprocess_begun", "softgpu_inprocess_core", "softgpu_inprocess_key"])
 check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", [])
 check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", ["nvmlDeviceGetPciInfo_v2"])
 for name in "libcuda.so.1", "libcudart.so.12", "libnvidia-ml.so.1":

@@ -205,6 +205,41 @@ SGU_EXPORT CUresult cuCtxSynchronize(void)
 				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
+/* Runs a call of the current context with another context as that. NULL: no other. */
+static CUresult in_context(CUcontext ctx, CUresult (*call)(void *arg), void *arg)
+{
+	CUresult result = ctx ? cuCtxPushCurrent_v2(ctx) : CUDA_SUCCESS;
+	CUcontext popped;
+
+	if (result)
+		return result;
+	result = call(arg);
+	if (ctx)
+		cuCtxPopCurrent_v2(&popped);
+	return result;
+}
+
+static CUresult synchronize(void *unused)
+{
+	(void)unused;
+	return cuCtxSynchronize();
+}
+
+SGU_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+	return in_context(ctx, synchronize, NULL);
+}
+
+static CUresult get_device(void *device)
+{
+	return cuCtxGetDevice(device);
+}
+
+SGU_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+	return in_context(ctx, get_device, device);
+}
+
 SGU_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
 	CUresult result = sgu_ctx_needed();

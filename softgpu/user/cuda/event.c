@@ -140,6 +140,13 @@ SGU_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 	return result;
 }
 
+SGU_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
+		return sgu_refuse(CUDA_ERROR_INVALID_VALUE);
+	return flags ? sgu_refuse(CUDA_ERROR_ILLEGAL_STATE) : cuEventRecord(hEvent, hStream);
+}
+
 SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct event *event;
@@ -214,4 +221,10 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 	sgu_obj_put(&end->obj);
 	sgu_obj_put(&start->obj);
 	return result;
+}
+
+/* The second differs from the first only in checks that NVIDIA's library no longer makes. */
+SGU_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return cuEventElapsedTime(pMilliseconds, hStart, hEnd);
 }
