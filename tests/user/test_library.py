@@ -43,9 +43,25 @@ def rows(name):
     return [[a.strip() for a in m.split(",")] for m in re.findall(r"^[A-Z]+\((.*)\)$", text, flags=re.M)]
 
 
-def check(library, headers, prototype, extra):
+def for_version(text, version):
+    """Without the lines that `#if CUDA_VERSION < 13000` and its like leave out."""
+    kept, stack = [], []
+    for line in text.splitlines():
+        if line.startswith("#if"):
+            test = re.match(r"#if CUDA(?:RT)?_VERSION (>=|<) (\d+)$", line)
+            stack.append((version >= int(test.group(2))) == (test.group(1) == ">=") if test else None)
+        elif line.startswith("#else") and stack[-1] is not None:
+            stack[-1] = not stack[-1]
+        elif line.startswith("#endif"):
+            stack.pop()
+        elif all(s is not False for s in stack):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def check(library, headers, prototype, extra, version=13030):
     text = "".join(open(f"{include}/{h}").read() for h in headers)
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = for_version(re.sub(r"/\*.*?\*/", "", text, flags=re.S), version)
     declared = set(re.findall(prototype, text))
     renamed = dict(re.findall(r"^#define (\w+)\s+(\w+_v\d)$", text, flags=re.M))
     for plain, versioned in renamed.items():
@@ -75,11 +91,17 @@ for name, since, symbol in rows("cuda/names.def"):
     last = name, int(since), own
 check("libcuda.so.1", ["cuda.h", "softgpu.h", "softgpu_inprocess.h"], r"(?:CUDAAPI|int|void) (cu\w+|softgpu_\w+)\(",
       symbols + ["softgpu_inprocess_transport", "softgpu_inprocess_begun", "softgpu_inprocess_core", "softgpu_inprocess_key"])
-check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", [])
+runtime = [row[0] for row in rows("runtime/symbols.def")]
+if runtime != sorted(set(runtime)) or len(runtime) < 400:
+    fail("runtime/symbols.def: not sorted, or not whole")
+check("libcudart.so.13", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", runtime)
+check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", runtime, 12090)
 check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", ["nvmlDeviceGetPciInfo_v2"])
-for name in "libcuda.so.1", "libcudart.so.12", "libnvidia-ml.so.1":
+for name in "libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1":
     if soname(name) != name:
         fail(f"{name}'s soname is {soname(name)}")
+    if name == "libcudart.so.12":
+        continue    # the link for -l is in the folder cuda-12
     if soname(re.sub(r"\.so.*", ".so", name)) != name:
         fail(f"the link for -l does not lead to {name}")
 

@@ -21,11 +21,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* For the CUDA toolkit of another release: 12090 gives the interface of CUDA 12. */
-#ifndef SOFTGPU_CUDA_VERSION
-#define SOFTGPU_CUDA_VERSION 13030
-#endif
+#include "softgpu_cuda_version.h"
+
+/* A number, because scripts look for one. */
+#define CUDA_VERSION 13030
+#if CUDA_VERSION != SOFTGPU_CUDA_VERSION
+#undef CUDA_VERSION
 #define CUDA_VERSION SOFTGPU_CUDA_VERSION
+#endif
 
 #ifndef CUDAAPI
 #define CUDAAPI
