@@ -127,7 +127,7 @@ CASE(peers)
 	RT(cudaDeviceCanAccessPeer(&can, 0, 1));
 	assert_int_equal(can, 0);
 	RT_FAILS(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(1, 0));
-	RT_FAILS(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(0, 0));
+	RT_FAILS(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0));
 	RT_FAILS(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
 	RT_FAILS(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(2, 0));
 	cudaGetLastError();

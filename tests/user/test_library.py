@@ -7,7 +7,8 @@ usage: test_library.py INCLUDE-DIR LIBRARY-DIR
 - each function of a header is exported, and nothing that neither a header nor the list of NVIDIA's
   own functions names;
 - the names that cuGetProcAddress() finds are in order, and lead to functions that are exported;
-- the libraries' names are those that programs look for.
+- the libraries' names are those that programs look for;
+- the page of the documents that says which functions work is true.
 """
 
 import re
@@ -96,7 +97,10 @@ if runtime != sorted(set(runtime)) or len(runtime) < 400:
     fail("runtime/symbols.def: not sorted, or not whole")
 check("libcudart.so.13", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", runtime)
 check("libcudart.so.12", ["cuda_runtime_api.h"], r"CUDARTAPI (cuda\w+)\(", runtime, 12090)
-check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", ["nvmlDeviceGetPciInfo_v2"])
+nvml = [row[0] for row in rows("nvml/symbols.def")]
+if nvml != sorted(set(nvml)) or len(nvml) < 400:
+    fail("nvml/symbols.def: not sorted, or not whole")
+check("libnvidia-ml.so.1", ["nvml.h"], r"DECLDIR (nvml\w+)\(", nvml)
 for name in "libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.so.1":
     if soname(name) != name:
         fail(f"{name}'s soname is {soname(name)}")
@@ -104,5 +108,9 @@ for name in "libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnvidia-ml.
         continue    # the link for -l is in the folder cuda-12
     if soname(re.sub(r"\.so.*", ".so", name)) != name:
         fail(f"the link for -l does not lead to {name}")
+
+page = subprocess.run([sys.executable, f"{include}/../names.py", libraries], check=True, capture_output=True, text=True).stdout
+if page.strip() != open(f"{include}/../../../docs/softgpu-names.md").read().strip():
+    fail("docs/softgpu-names.md is not what softgpu/user/names.py makes of these libraries")
 
 sys.exit(1 if failed else 0)

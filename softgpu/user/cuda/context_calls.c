@@ -121,7 +121,7 @@ SGU_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 
 SGU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
-	return cuCtxDestroy_v2(ctx);
+	return ctx ? cuCtxDestroy_v2(ctx) : sgu_refuse(CUDA_ERROR_INVALID_CONTEXT);
 }
 
 SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
@@ -133,8 +133,8 @@ SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* host memory is always mapped, even without this flag */
-	*flags = atomic_load(&ctx->flags) | CU_CTX_MAP_HOST;
+	/* a primary context has it, wanted or not; others map host memory even without this flag */
+	*flags = atomic_load(&ctx->flags) | (ctx->primary ? CU_CTX_MAP_HOST : 0);
 	return CUDA_SUCCESS;
 }
 

@@ -154,7 +154,12 @@ SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
 
 	if (result)
 		return result;
-	result = Flags ? CUDA_ERROR_INVALID_VALUE : on_queue(event, hStream, SOFTGPU_STREAM_WAIT);
+	if (Flags == CU_EVENT_WAIT_EXTERNAL)
+		result = CUDA_ERROR_ILLEGAL_STATE;	/* for a stream that is captured */
+	else if (Flags)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		result = on_queue(event, hStream, SOFTGPU_STREAM_WAIT);
 	sgu_obj_put(&event->obj);
 	return result;
 }
@@ -223,8 +228,9 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 	return result;
 }
 
-/* The second differs from the first only in checks that NVIDIA's library no longer makes. */
+/* The second makes fewer checks than the first, and has another error for this one. */
 SGU_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-	return cuEventElapsedTime(pMilliseconds, hStart, hEnd);
+	return pMilliseconds ? cuEventElapsedTime(pMilliseconds, hStart, hEnd) :
+			       sgu_refuse(CUDA_ERROR_INVALID_HANDLE);
 }

@@ -86,7 +86,7 @@ CUresult sgu_result_query(int err);
 /* ---- context.c, current.c ---- */
 
 /* The limits that this GPU has are below this one. */
-#define SGU_LIMITS	(CU_LIMIT_MAX_L2_FETCH_GRANULARITY + 1)
+#define SGU_LIMITS	(CU_LIMIT_CIG_ENABLED + 1)
 
 /* A context. A primary context exists as long as the library, and is active while kctx is not 0. */
 struct sgu_ctx {

@@ -5,14 +5,22 @@
  */
 #include "internal.h"
 
-/* What an idle H200 answers; 0: this GPU does not have the limit. */
+/* What an idle H200 answers. */
 static const size_t defaults[SGU_LIMITS] = {
 	[CU_LIMIT_STACK_SIZE] = 1024,
 	[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752,
 	[CU_LIMIT_MALLOC_HEAP_SIZE] = 8388608,
 	[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
 	[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
+	[CU_LIMIT_CIG_ENABLED] = 0,
 };
+
+static bool has(CUlimit limit)
+{
+	return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH &&
+	       limit != CU_LIMIT_PERSISTING_L2_CACHE_SIZE && limit != CU_LIMIT_SHMEM_SIZE &&
+	       (unsigned int)limit < SGU_LIMITS;
+}
 
 static CUresult enter(CUlimit limit, struct sgu_ctx **ctx)
 {
@@ -23,8 +31,7 @@ static CUresult enter(CUlimit limit, struct sgu_ctx **ctx)
 		return result;
 	if ((unsigned int)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	return (unsigned int)limit < SGU_LIMITS && defaults[limit] ? CUDA_SUCCESS :
-								     CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return has(limit) ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 SGU_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)
@@ -106,7 +113,7 @@ SGU_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, s
 		return result;
 	sgu_queue_put(&queue);
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
-	    flags != CU_MEM_ATTACH_SINGLE)
+	    (flags != CU_MEM_ATTACH_SINGLE || !queue.stream))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sgu_query(dptr, &q);
 	if (result)

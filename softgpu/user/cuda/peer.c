@@ -37,7 +37,7 @@ SGU_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 /* Checks a context that a call names as the current one's peer. */
 static CUresult check_peer(CUcontext handle)
 {
-	struct sgu_ctx *mine, *peer;
+	struct sgu_ctx *mine, *peer;	/* they may be the same */
 	CUresult result = sgu_ctx_current(&mine);
 
 	if (!result)
@@ -46,8 +46,6 @@ static CUresult check_peer(CUcontext handle)
 		return result;
 	if (!atomic_load(&peer->kctx))
 		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	else if (peer->gpu == mine->gpu)
-		result = CUDA_ERROR_INVALID_DEVICE;
 	sgu_obj_put(&peer->obj);
 	return result;
 }

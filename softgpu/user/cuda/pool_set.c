@@ -162,8 +162,9 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 	    location->type == CU_MEM_LOCATION_TYPE_MAX || type == CU_MEM_ALLOCATION_TYPE_INVALID ||
 	    type == CU_MEM_ALLOCATION_TYPE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-	       type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return sgu_device_ok(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SGU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,

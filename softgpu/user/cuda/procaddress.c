@@ -52,9 +52,8 @@ static const struct sgu_name *find(const char *symbol, int version, bool per_thr
 static bool arguments_ok(const char *symbol, void **pfn, int version, cuuint64_t flags)
 {
 	return symbol && pfn && version <= (int)sgu_release()->cuda &&
-	       (flags == CU_GET_PROC_ADDRESS_DEFAULT ||
-		flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
-		flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	       !(flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+				       CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
 }
 
 static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t flags,

@@ -8,6 +8,7 @@
 
 #include "nvml_int.h"
 #include "release.h"
+#include "unsupported.h"
 
 /* Protects the variables below and the transport. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -165,6 +166,16 @@ nvmlReturn_t nvml_text(char *to, unsigned int length, const char *text)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	memcpy(to, text, size);
 	return NVML_SUCCESS;
+}
+
+int nvml_unsupported(const char *function, bool told)
+{
+	int gpus;
+	nvmlReturn_t result = nvml_enter(&gpus);
+
+	if (!told)
+		sgu_log("%s: the software GPU does not support this function", function);
+	return result ? result : NVML_ERROR_NOT_SUPPORTED;
 }
 
 static nvmlReturn_t version_text(char *to, unsigned int length, const char *text)
