@@ -20,6 +20,7 @@
 #include "sg_os.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/release.h"
 #include "base/tree.h"
 #include "../include/softgpu_uapi.h"
 
@@ -54,6 +55,7 @@ struct sg_gpu_desc {
 	 */
 	bool blocks;
 	u32 compute_mode;	/* enum softgpu_compute_mode */
+	u32 driver;		/* struct sg_release's branch; 0: the newest */
 	bool on_pci;
 	u32 pci_domain, pci_bus, pci_device, pci_function;
 	u32 engines;		/* copy engines, at least 1 */

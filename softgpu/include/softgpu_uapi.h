@@ -52,7 +52,7 @@
 #include <sys/ioctl.h>
 #endif
 
-#define SOFTGPU_ABI		3
+#define SOFTGPU_ABI		4
 #define SOFTGPU_MAX_GPUS	16
 #define SOFTGPU_MAX_STREAMS	4096	/* of one process, each context's default stream included */
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
@@ -108,6 +108,8 @@ struct softgpu_info {
 	__u32 compute_mode;	/* out: enum softgpu_compute_mode */
 	__u32 device_pointers;	/* out: host memory has device pointers that are others than the host's */
 	__u32 platform;		/* out: enum softgpu_platform */
+	__u32 driver;		/* out: the release of NVIDIA's driver that this stands in for: 580 */
+	__u32 reserved;
 };
 
 /*

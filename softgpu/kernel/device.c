@@ -35,6 +35,10 @@ static unsigned int compute_mode;
 module_param(compute_mode, uint, 0444);
 MODULE_PARM_DESC(compute_mode, "Contexts allowed: 0 any number (default), 2 none, 3 one at a time");
 
+static unsigned int driver = SG_RELEASE_DEFAULT;
+module_param(driver, uint, 0444);
+MODULE_PARM_DESC(driver, "Release of NVIDIA's driver to stand in for: " SG_RELEASES " (default 610)");
+
 static char *name = "softgpu (software GPU)";
 module_param(name, charp, 0444);
 MODULE_PARM_DESC(name, "Name that the GPUs report");
@@ -60,6 +64,10 @@ int softgpu_device_init(void)
 	    compute_mode != SOFTGPU_COMPUTE_EXCLUSIVE) {
 		pr_err("compute_mode=%u: must be 0 (default), 2 (prohibited) or 3 (exclusive process)\n",
 		       compute_mode);
+		return -EINVAL;
+	}
+	if (!sg_release_find(driver)) {
+		pr_err("driver=%u: must be " SG_RELEASES "\n", driver);
 		return -EINVAL;
 	}
 	return 0;
@@ -107,6 +115,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.blocks = blocks,
 		.engines = engines,
 		.compute_mode = compute_mode,
+		.driver = driver,
 		.vram = device->vram,
 		.priv = (void *)device,
 		.phys = device->phys,

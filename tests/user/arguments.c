@@ -186,7 +186,7 @@ static void CUDA_CB function(void *arg)
 	X(SUCCESS, SUCCESS, cuMemGetAllocationPropertiesFromHandle(&other_prop, physical)) \
 	X(INVALID_VALUE, INVALID_VALUE, cuMemRetainAllocationHandle(&handle, text)) \
 	X(INVALID_VALUE, INVALID_VALUE, cuMemExportToShareableHandle(&n, physical, CU_MEM_HANDLE_TYPE_FABRIC, 0)) \
-	X(INVALID_VALUE, INVALID_VALUE, cuMemImportFromShareableHandle(&handle, (void *)-1, FILE_HANDLE)) \
+	X(UNKNOWN, UNKNOWN, cuMemImportFromShareableHandle(&handle, (void *)-1, FILE_HANDLE)) \
 	X(INVALID_HANDLE, INVALID_HANDLE, cuStreamDestroy(NULL)) \
 	X(SUCCESS, SUCCESS, cuStreamSynchronize(stream)) \
 	X(SUCCESS, SUCCESS, cuStreamQuery(stream)) \
@@ -242,7 +242,7 @@ static void CUDA_CB function(void *arg)
 	X(INVALID_VALUE, cuCtxCreate_v4(NULL, &(CUctxCreateParams){ .cigParams = NULL }, 0, 0)) \
 	X(INVALID_VALUE, cuCtxDestroy(NULL)) \
 	X(INVALID_CONTEXT, cuCtxDestroy((CUcontext)text)) \
-	X(INVALID_VALUE, cuCtxDetach(NULL)) \
+	X(INVALID_CONTEXT, cuCtxDetach(NULL)) \
 	X(INVALID_VALUE, cuCtxPushCurrent(NULL)) \
 	X(INVALID_CONTEXT, cuCtxPushCurrent((CUcontext)text)) \
 	X(INVALID_CONTEXT, cuCtxSetCurrent((CUcontext)text)) \
@@ -288,7 +288,7 @@ static void CUDA_CB function(void *arg)
 	X(INVALID_VALUE, cuMemAdvise(memory, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0)) \
 	X(INVALID_VALUE, cuMemAdvise(managed + MIB - 1, 2, CU_MEM_ADVISE_UNSET_READ_MOSTLY, 0)) \
 	X(SUCCESS, cuMemAdvise(managed + MIB - 1, 1, CU_MEM_ADVISE_UNSET_READ_MOSTLY, 0)) \
-	X(INVALID_DEVICE, cuMemAdvise_v2(managed, 4096, PREFERRED, nowhere)) \
+	X(INVALID_VALUE, cuMemAdvise_v2(managed, 4096, PREFERRED, nowhere)) \
 	X(INVALID_VALUE, cuMemPrefetchAsync(managed, 0, 0, NULL)) \
 	X(INVALID_DEVICE, cuMemPrefetchAsync(managed, 4096, 7, NULL)) \
 	X(INVALID_VALUE, cuMemPrefetchAsync(memory, 4096, 0, NULL)) \
@@ -459,7 +459,7 @@ static void CUDA_CB function(void *arg)
 	X(INVALID_VALUE, cuMemExportToShareableHandle(&n, physical, CU_MEM_HANDLE_TYPE_NONE, 0)) \
 	X(INVALID_VALUE, cuMemExportToShareableHandle(&n, physical, FILE_HANDLE, 0)) \
 	X(INVALID_VALUE, cuMemImportFromShareableHandle(NULL, (void *)-1, FILE_HANDLE)) \
-	X(INVALID_VALUE, cuMemImportFromShareableHandle(&handle, (void *)-1, FILE_HANDLE)) \
+	X(UNKNOWN, cuMemImportFromShareableHandle(&handle, (void *)-1, FILE_HANDLE)) \
 	X(INVALID_VALUE, cuMemImportFromShareableHandle(&handle, (void *)-1, CU_MEM_HANDLE_TYPE_NONE)) \
 	X(SUCCESS, cuMemcpy(memory, memory + 64, 0)) \
 	X(SUCCESS, cuMemcpy(7, memory, 0)) \

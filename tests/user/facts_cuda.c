@@ -28,7 +28,7 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024 },
 	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
 	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 10 },
 	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
 	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
 	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1 },
@@ -98,7 +98,7 @@ CASE(cuda)
 	BAD(cuDeviceGetName(text, 0, 0));
 	BAD(cuDeviceGetName(NULL, 10, 0));
 	OK(cuDeviceComputeCapability(&major, &minor, 0));
-	assert_true(major == 8 && minor == 0);
+	assert_true(major == 10 && minor == 0);
 	BAD(cuDeviceComputeCapability(NULL, &minor, 0));
 	BAD(cuDeviceComputeCapability(&major, NULL, 0));
 	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceComputeCapability(&major, &minor, 2));

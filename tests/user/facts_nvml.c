@@ -153,14 +153,14 @@ CASE(nvml)
 	NIS(INVALID_ARGUMENT, nvmlDeviceGetGpuFabricInfoV(device, NULL));
 	NIS(INVALID_ARGUMENT, nvmlDeviceGetGpuFabricInfoV(NULL, &fabric.info));
 
-	N(nvmlSystemGetDriverVersion(text, 7));
-	assert_string_equal(text, "560.00");
-	NIS(INSUFFICIENT_SIZE, nvmlSystemGetDriverVersion(text, 6));
-	N(nvmlSystemGetNVMLVersion(text, 10));
-	assert_string_equal(text, "12.560.00");
+	N(nvmlSystemGetDriverVersion(text, 10));
+	assert_string_equal(text, "610.00.01");
+	NIS(INSUFFICIENT_SIZE, nvmlSystemGetDriverVersion(text, 9));
+	N(nvmlSystemGetNVMLVersion(text, 13));
+	assert_string_equal(text, "13.610.00.01");
 	NIS(INVALID_ARGUMENT, nvmlSystemGetNVMLVersion(NULL, 10));
 	N(nvmlSystemGetCudaDriverVersion_v2(&version));
-	assert_int_equal(version, 12060);
+	assert_int_equal(version, 13030);
 	NIS(INVALID_ARGUMENT, nvmlSystemGetCudaDriverVersion(NULL));
 	for (int i = 0; i <= NVML_ERROR_INVALID_STATE; i++)
 		assert_true(strlen(nvmlErrorString((nvmlReturn_t)i)) > 5 && strcmp(nvmlErrorString((nvmlReturn_t)i), "unknown error"));

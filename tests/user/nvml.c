@@ -17,6 +17,28 @@ static void check_nvml(nvmlReturn_t got, nvmlReturn_t want, const char *call, co
 #define NOK(call)		check_nvml(call, NVML_SUCCESS, #call, __FILE__, __LINE__)
 #define NFAILS(error, call)	check_nvml(call, error, #call, __FILE__, __LINE__)
 
+/* Monitoring programs look up all names, and do without what is not supported. */
+CASE(what_is_not_supported_says_so)
+{
+	int (*temperature)(nvmlDevice_t device, int sensor, unsigned int *degrees);
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	nvmlDevice_t device;
+	unsigned int degrees = 7;
+
+	assert_non_null(library);
+	temperature = (int (*)(nvmlDevice_t, int, unsigned int *))dlsym(library, "nvmlDeviceGetTemperature");
+	assert_non_null(temperature);
+	if (on_softgpu()) {
+		assert_int_equal(temperature(NULL, 0, &degrees), NVML_ERROR_UNINITIALIZED);
+		assert_int_equal(nvmlInit(), NVML_SUCCESS);
+		assert_int_equal(nvmlDeviceGetHandleByIndex(0, &device), NVML_SUCCESS);
+		assert_int_equal(temperature(device, 0, &degrees), NVML_ERROR_NOT_SUPPORTED);
+		assert_int_equal(degrees, 7);
+		assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+	}
+	dlclose(library);
+}
+
 CASE(sessions)
 {
 	nvmlDevice_t device, again;

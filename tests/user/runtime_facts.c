@@ -248,7 +248,7 @@ CASE(properties)
 	assert_int_equal(prop.maxThreadsPerBlock, 1024);
 	assert_true(prop.maxThreadsDim[0] == 1024 && prop.maxThreadsDim[1] == 1024 && prop.maxThreadsDim[2] == 64);
 	assert_true(prop.maxGridSize[0] == 2147483647 && prop.maxGridSize[1] == 65535 && prop.maxGridSize[2] == 65535);
-	assert_true(prop.major == 8 && prop.minor == 0);
+	assert_true(prop.major == 10 && prop.minor == 0);
 	assert_int_equal(prop.textureAlignment, 512);
 	assert_int_equal(prop.deviceOverlap, 1);
 	assert_int_equal(prop.multiProcessorCount, 1);

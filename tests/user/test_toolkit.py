@@ -21,9 +21,11 @@ if not os.path.exists(f"{theirs}/cuda.h"):
     print(f"SKIP: no CUDA toolkit: {theirs}/cuda.h is not there")
     sys.exit(77)
 
-# Layouts that release 13 changed, and constants that say which release it is.
-CHANGED = {"cudaDeviceProp", "cudaPointerAttributes", "CU_DEVICE_ATTRIBUTE_MAX", "CUDA_VERSION",
-           "CUDART_VERSION"}
+# What says which release it is, or grows with each.
+CHANGED = {"CU_DEVICE_ATTRIBUTE_MAX", "CUDA_VERSION", "CUDART_VERSION"}
+# Our headers are those of CUDA 13 unless a program asks for 12.
+major = int(re.search(r"^#define CUDA_VERSION (\d+)", open(f"{theirs}/cuda.h").read(), flags=re.M).group(1)) // 1000
+compiler += "" if major >= 13 else " -DSOFTGPU_CUDA_VERSION=12090"
 
 
 def strip(path):
@@ -59,6 +61,9 @@ for include, headers in (("cuda.h", ["cuda.h"]), ("cuda_runtime_api.h", ["driver
         if struct in CHANGED or struct not in known:
             continue
         names.add(f"sizeof(struct {struct})")
+        body = re.sub(r"SOFTGPU_CUDA_12\((.*?)\)", "" if major >= 13 else r"\1", body)
+        body = re.sub(r"#if SOFTGPU_CUDA_VERSION >= 13000(.*?)(?:#else(.*?))?#endif",
+                      lambda m: m.group(1) if major >= 13 else m.group(2) or "", body, flags=re.S)
         body = re.sub(r"struct \{.*?\} (\w+);", r"int \1;", body, flags=re.S)
         for field in re.findall(r"(\w+)(?:\[\w+\])?;", body):
             names.add(f"offsetof(struct {struct}, {field})")

@@ -124,6 +124,7 @@ int sg_info_call(struct sg_client *client, struct softgpu_info *a)
 	a->pci_function = gpu->desc.pci_function;
 	a->on_pci = gpu->desc.on_pci;
 	a->compute_mode = gpu->desc.compute_mode;
+	a->driver = gpu->desc.driver;
 	sg_mutex_lock(&client->sg->lock);
 	for (i = 0; i < SOFTGPU_MAX_GPUS; i++)
 		a->count += client->sg->gpus[i] && !client->sg->gpus[i]->removed;

@@ -49,6 +49,8 @@ int sg_gpu_new(struct sg *sg, const struct sg_gpu_desc *desc, struct sg_gpu **ou
 	gpu->desc.name = gpu->name;
 	if (!gpu->desc.bar1_size)
 		gpu->desc.bar1_size = desc->vram_size;
+	if (!gpu->desc.driver)
+		gpu->desc.driver = SG_RELEASE_DEFAULT;
 	gpu->desc.bar1_reserved = bar1_reserved(&gpu->desc);
 	err = -EINVAL;
 	if (gpu->desc.bar1_reserved > gpu->desc.bar1_size || gpu->desc.bar1_reserved % SG_PAGE_SIZE)

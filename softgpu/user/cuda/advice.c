@@ -82,12 +82,17 @@ SGU_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advis
 	if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
 	    advice >= CU_MEM_ADVISE_SET_ACCESSED_BY)
 		result = check_location(&location);
+	/* here, unlike where memory is to go, a GPU that is not there is a bad argument */
+	if (result == CUDA_ERROR_INVALID_DEVICE)
+		result = CUDA_ERROR_INVALID_VALUE;
 	return result ? result : sgu_managed_pages(devPtr, count, change_pages, &change);
 }
 
 SGU_EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 				CUdevice device)
 {
+	if (device != CU_DEVICE_CPU && !sgu_device_ok(device))
+		return sgu_refuse(CUDA_ERROR_INVALID_DEVICE);
 	return cuMemAdvise_v2(devPtr, count, advice, location_of(device));
 }
 

@@ -121,7 +121,7 @@ SGU_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 
 SGU_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
-	return cuCtxDestroy_v2(ctx);
+	return ctx ? cuCtxDestroy_v2(ctx) : sgu_refuse(CUDA_ERROR_INVALID_CONTEXT);
 }
 
 SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
@@ -133,8 +133,8 @@ SGU_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* host memory is always mapped, even without this flag */
-	*flags = atomic_load(&ctx->flags) | CU_CTX_MAP_HOST;
+	/* a primary context has it, wanted or not; others map host memory even without this flag */
+	*flags = atomic_load(&ctx->flags) | (ctx->primary ? CU_CTX_MAP_HOST : 0);
 	return CUDA_SUCCESS;
 }
 
@@ -203,6 +203,41 @@ SGU_EXPORT CUresult cuCtxSynchronize(void)
 		return result;
 	return sgu_result_enoent(sgu_call(ctx->gpu, SOFTGPU_CTX_SYNC, &sync),
 				 CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+/* Runs a call of the current context with another context as that. NULL: no other. */
+static CUresult in_context(CUcontext ctx, CUresult (*call)(void *arg), void *arg)
+{
+	CUresult result = ctx ? cuCtxPushCurrent_v2(ctx) : CUDA_SUCCESS;
+	CUcontext popped;
+
+	if (result)
+		return result;
+	result = call(arg);
+	if (ctx)
+		cuCtxPopCurrent_v2(&popped);
+	return result;
+}
+
+static CUresult synchronize(void *unused)
+{
+	(void)unused;
+	return cuCtxSynchronize();
+}
+
+SGU_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+	return in_context(ctx, synchronize, NULL);
+}
+
+static CUresult get_device(void *device)
+{
+	return cuCtxGetDevice(device);
+}
+
+SGU_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+	return in_context(ctx, get_device, device);
 }
 
 SGU_EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)

@@ -105,8 +105,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024 },
 	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8 },
-	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
 	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
 	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
@@ -142,6 +140,10 @@ SGU_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 		*pi = info->pci_bus;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) {
 		*pi = info->pci_device;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+		*pi = sgu_release()->capability / 10;
+	} else if (attrib == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
+		*pi = sgu_release()->capability % 10;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
 		*pi = info->compute_mode;
 	} else if (attrib == CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM ||
@@ -221,20 +223,6 @@ SGU_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 	if (!pciBusId || len <= n)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(pciBusId, text, n + 1);
-	return CUDA_SUCCESS;
-}
-
-SGU_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-	CUresult result = sgu_enter_device(dev);
-
-	if (!result)
-		result = sgu_enter_device(peerDev);
-	if (result)
-		return result;
-	if (!canAccessPeer)
-		return CUDA_ERROR_INVALID_VALUE;
-	*canAccessPeer = 0;
 	return CUDA_SUCCESS;
 }
 

@@ -140,6 +140,13 @@ SGU_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 	return result;
 }
 
+SGU_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
+		return sgu_refuse(CUDA_ERROR_INVALID_VALUE);
+	return flags ? sgu_refuse(CUDA_ERROR_ILLEGAL_STATE) : cuEventRecord(hEvent, hStream);
+}
+
 SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct event *event;
@@ -147,7 +154,12 @@ SGU_EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned
 
 	if (result)
 		return result;
-	result = Flags ? CUDA_ERROR_INVALID_VALUE : on_queue(event, hStream, SOFTGPU_STREAM_WAIT);
+	if (Flags == CU_EVENT_WAIT_EXTERNAL)
+		result = CUDA_ERROR_ILLEGAL_STATE;	/* for a stream that is captured */
+	else if (Flags)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		result = on_queue(event, hStream, SOFTGPU_STREAM_WAIT);
 	sgu_obj_put(&event->obj);
 	return result;
 }
@@ -214,4 +226,11 @@ SGU_EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUe
 	sgu_obj_put(&end->obj);
 	sgu_obj_put(&start->obj);
 	return result;
+}
+
+/* The second makes fewer checks than the first, and has another error for this one. */
+SGU_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return pMilliseconds ? cuEventElapsedTime(pMilliseconds, hStart, hEnd) :
+			       sgu_refuse(CUDA_ERROR_INVALID_HANDLE);
 }

@@ -111,6 +111,8 @@ static CUresult start(void)
 				info->abi, SOFTGPU_ABI);
 			return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 		}
+		if (!sgu_release_ok(info->driver))
+			return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
 	gpu_count = n;
 	err = sgu_window_open(n);
@@ -151,6 +153,6 @@ SGU_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {
 	if (!driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
-	*driverVersion = CUDA_VERSION;
+	*driverVersion = sgu_release()->cuda;
 	return CUDA_SUCCESS;
 }

@@ -14,6 +14,7 @@
 
 #include "cuda.h"
 #include "object.h"
+#include "release.h"
 #include "transport.h"
 #include "window.h"
 
@@ -84,6 +85,9 @@ CUresult sgu_result_query(int err);
 
 /* ---- context.c, current.c ---- */
 
+/* The limits that this GPU has are below this one. */
+#define SGU_LIMITS	(CU_LIMIT_CIG_ENABLED + 1)
+
 /* A context. A primary context exists as long as the library, and is active while kctx is not 0. */
 struct sgu_ctx {
 	struct sgu_obj obj;
@@ -94,6 +98,8 @@ struct sgu_ctx {
 	atomic_uint flags;
 	atomic_uint kctx;		/* the driver's handle; 0: destroyed */
 	atomic_ullong id;		/* id of the current life; never reused */
+	atomic_size_t limits[SGU_LIMITS];	/* by CUlimit; 0: the default */
+	atomic_uint cache_config;
 	struct sgu_ctx *next;		/* list of all contexts; protected by sgu_lock */
 };
 
@@ -185,3 +191,8 @@ struct sgu_queue {
 /* After success the caller must call sgu_queue_put(). */
 CUresult sgu_queue_get(CUstream stream, struct sgu_queue *queue);
 void sgu_queue_put(struct sgu_queue *queue);
+
+/* ---- per_thread.c ---- */
+
+/* Returns the calling thread's own stream in the current context. */
+CUresult sgu_thread_stream(CUstream *stream);

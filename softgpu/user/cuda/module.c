@@ -31,3 +31,14 @@ SGU_HOOKED(cuLibraryGetGlobal, CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
 
 #undef cuModuleGetGlobal
 SGU_STUB(cuModuleGetGlobal, cuModuleGetGlobal_v2);
+
+SGU_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	CUresult result = sgu_enter();
+
+	if (!result && !mode)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result)
+		*mode = CU_MODULE_LAZY_LOADING;
+	return result;
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* phys_share.c - shares memory of cuMemCreate() with other processes, by file descriptors. */
+#include <fcntl.h>
 #include <string.h>
 
 #include "share.h"
@@ -60,6 +61,9 @@ SGU_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
 	result = sgu_handle_types_ok(shHandleType);
 	if (!result && shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		result = CUDA_ERROR_INVALID_VALUE;
+	/* so an H200 answers for a descriptor that is not open */
+	if (!result && fcntl((int)(intptr_t)osHandle, F_GETFD) < 0)
+		result = CUDA_ERROR_UNKNOWN;
 	if (!result)
 		result = sgu_share_read((int)(intptr_t)osHandle, SGU_SHARE_PHYS, &share);
 	if (result)

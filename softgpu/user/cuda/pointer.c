@@ -140,20 +140,22 @@ static CUresult attribute_value(CUpointer_attribute attribute, const struct soft
 /*
  * A program that requests tokens will let a device access the memory, so SYNC_MEMOPS is set, too.
  * Memory of VMM and of pools belongs to no context, and its tokens are 0: with these, only the
- * owning process can pin it.
+ * owning process can pin it. Those of managed memory, which cannot be pinned, are 0 as well.
  */
 static CUresult get_tokens(const struct softgpu_query *q, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens)
 {
 	CUresult result;
 
 	memset(tokens, 0, sizeof(*tokens));
-	if (!sgu_is_vram(q))
+	if (!sgu_is_vram(q) && q->kind != SOFTGPU_KIND_MANAGED)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sgu_set_sync_memops(q->va, true);
 	if (result)
 		return result;
-	tokens->p2pToken = q->p2p_token;
-	tokens->vaSpaceToken = q->va_space_token;
+	if (q->kind != SOFTGPU_KIND_MANAGED) {
+		tokens->p2pToken = q->p2p_token;
+		tokens->vaSpaceToken = q->va_space_token;
+	}
 	return CUDA_SUCCESS;
 }
 

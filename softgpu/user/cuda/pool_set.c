@@ -151,6 +151,46 @@ SGU_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 	return give(pool, dev, true);
 }
 
+/* The pool of a location is its device's. */
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = sgu_enter();
+
+	if (result)
+		return result;
+	if (!location || location->type == CU_MEM_LOCATION_TYPE_INVALID ||
+	    location->type == CU_MEM_LOCATION_TYPE_MAX || type == CU_MEM_ALLOCATION_TYPE_INVALID ||
+	    type == CU_MEM_ALLOCATION_TYPE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return sgu_device_ok(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SGU_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+					   CUmemAllocationType type)
+{
+	CUresult result = check_location(location, type);
+
+	return result ? result : give(pool_out, location->id, false);
+}
+
+SGU_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
+				    CUmemAllocationType type)
+{
+	CUresult result = check_location(location, type);
+
+	return result ? result : give(pool, location->id, true);
+}
+
+SGU_EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
+				    CUmemoryPool pool)
+{
+	CUresult result = check_location(location, type);
+
+	return result ? result : cuDeviceSetMemPool(location->id, pool);
+}
+
 SGU_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 {
 	CUresult result = sgu_enter();

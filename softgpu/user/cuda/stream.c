@@ -29,7 +29,9 @@ CUresult sgu_queue_get(CUstream handle, struct sgu_queue *queue)
 	if (result)
 		return result;
 	if (handle == CU_STREAM_PER_THREAD)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		result = sgu_thread_stream(&handle);
+	if (result)
+		return result;
 	if (!handle || handle == CU_STREAM_LEGACY) {
 		result = sgu_ctx_live(&ctx, &queue->kctx);
 		if (result)
@@ -196,4 +198,40 @@ SGU_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 		*priority = 0;
 	sgu_queue_put(&queue);
 	return priority ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SGU_EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUresult result = cuStreamGetCtx(hStream, pCtx);
+
+	if (!result && pGreenCtx)
+		*pGreenCtx = NULL;
+	return result;
+}
+
+SGU_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	struct sgu_queue queue;
+	CUresult result = sgu_queue_get(hStream, &queue);
+
+	if (result)
+		return result;
+	if (device)
+		*device = queue.gpu;
+	sgu_queue_put(&queue);
+	return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* An id of its own for each stream; that of a default stream is made from its context's. */
+SGU_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	struct sgu_queue queue;
+	CUresult result = sgu_queue_get(hStream, &queue);
+
+	if (result)
+		return result;
+	if (streamId)
+		*streamId = queue.obj ? queue.obj->handle : atomic_load(&queue.ctx->id);
+	sgu_queue_put(&queue);
+	return streamId ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -18,6 +18,7 @@
 #include "chaos.h"
 #include "inprocess.h"
 #include "parse.h"
+#include "release.h"
 #include "sg.h"
 #include "transport.h"
 #include "vram.h"
@@ -88,6 +89,7 @@ static int add_gpu(unsigned int i, u64 vram_size, u64 bar1_size)
 		.blocks = number("SOFTGPU_BLOCKS", 0, 0, 1),
 		.engines = number("SOFTGPU_ENGINES", 2, 1, 16), .phys = phys,
 		.compute_mode = number("SOFTGPU_COMPUTE_MODE", 0, 0, SOFTGPU_COMPUTE_EXCLUSIVE),
+		.driver = sgu_release()->branch,
 	};
 	u32 index;
 	int err;

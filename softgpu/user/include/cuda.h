@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda.h - the part of the CUDA driver API (names, values and layouts of
- * CUDA 12.6) that softgpu's libcuda.so.1 implements.
+ * CUDA 13.3, or 12.9) that softgpu's libcuda.so.1 implements.
  *
  * The interface follows NVIDIA's exactly, so programs written for it build and run on the
  * software GPU unmodified.  The text is our own.  Other parts of CUDA are not supported: kernels
@@ -21,7 +21,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define CUDA_VERSION 12060
+#include "softgpu_cuda_version.h"
+
+/* A number, because scripts look for one. */
+#define CUDA_VERSION 13030
+#if CUDA_VERSION != SOFTGPU_CUDA_VERSION
+#undef CUDA_VERSION
+#define CUDA_VERSION SOFTGPU_CUDA_VERSION
+#endif
 
 #ifndef CUDAAPI
 #define CUDAAPI
@@ -34,7 +41,6 @@
  * 2, with 32-bit addresses).
  */
 #define cuDeviceTotalMem		cuDeviceTotalMem_v2
-#define cuCtxCreate			cuCtxCreate_v2
 #define cuCtxDestroy			cuCtxDestroy_v2
 #define cuCtxPushCurrent		cuCtxPushCurrent_v2
 #define cuCtxPopCurrent			cuCtxPopCurrent_v2
@@ -74,6 +80,75 @@
 #define cuDevicePrimaryCtxSetFlags	cuDevicePrimaryCtxSetFlags_v2
 #define cuGetProcAddress		cuGetProcAddress_v2
 #define cuModuleGetGlobal		cuModuleGetGlobal_v2
+#if CUDA_VERSION >= 13000
+#define cuCtxCreate			cuCtxCreate_v4
+#define cuDeviceGetUuid			cuDeviceGetUuid_v2
+#define cuMemAdvise			cuMemAdvise_v2
+#define cuMemPrefetchAsync		cuMemPrefetchAsync_v2
+#define cuMemcpyBatchAsync		cuMemcpyBatchAsync_v2
+#define cuEventElapsedTime		cuEventElapsedTime_v2
+#define cuStreamGetCaptureInfo		cuStreamGetCaptureInfo_v3
+#else
+#define cuCtxCreate			cuCtxCreate_v2
+#endif
+
+/* Programs that are built for per-thread default streams: NULL is the thread's own stream. */
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define cuEventRecord			cuEventRecord_ptsz
+#define cuEventRecordWithFlags		cuEventRecordWithFlags_ptsz
+#define cuLaunchHostFunc		cuLaunchHostFunc_ptsz
+#define cuMemAllocAsync			cuMemAllocAsync_ptsz
+#define cuMemAllocFromPoolAsync		cuMemAllocFromPoolAsync_ptsz
+#define cuMemFreeAsync			cuMemFreeAsync_ptsz
+#if CUDA_VERSION < 13000
+#define cuMemPrefetchAsync		cuMemPrefetchAsync_ptsz
+#endif
+#define cuMemPrefetchAsync_v2		cuMemPrefetchAsync_v2_ptsz
+#define cuMemcpy			cuMemcpy_ptds
+#define cuMemcpy2DAsync_v2		cuMemcpy2DAsync_v2_ptsz
+#define cuMemcpy2DUnaligned_v2		cuMemcpy2DUnaligned_v2_ptds
+#define cuMemcpy2D_v2			cuMemcpy2D_v2_ptds
+#define cuMemcpyAsync			cuMemcpyAsync_ptsz
+#if CUDA_VERSION < 13000
+#define cuMemcpyBatchAsync		cuMemcpyBatchAsync_ptsz
+#endif
+#define cuMemcpyBatchAsync_v2		cuMemcpyBatchAsync_v2_ptsz
+#define cuMemcpyDtoDAsync_v2		cuMemcpyDtoDAsync_v2_ptsz
+#define cuMemcpyDtoD_v2			cuMemcpyDtoD_v2_ptds
+#define cuMemcpyDtoHAsync_v2		cuMemcpyDtoHAsync_v2_ptsz
+#define cuMemcpyDtoH_v2			cuMemcpyDtoH_v2_ptds
+#define cuMemcpyHtoDAsync_v2		cuMemcpyHtoDAsync_v2_ptsz
+#define cuMemcpyHtoD_v2			cuMemcpyHtoD_v2_ptds
+#define cuMemcpyPeer			cuMemcpyPeer_ptds
+#define cuMemcpyPeerAsync		cuMemcpyPeerAsync_ptsz
+#define cuMemsetD16Async		cuMemsetD16Async_ptsz
+#define cuMemsetD16_v2			cuMemsetD16_v2_ptds
+#define cuMemsetD2D16Async		cuMemsetD2D16Async_ptsz
+#define cuMemsetD2D16_v2		cuMemsetD2D16_v2_ptds
+#define cuMemsetD2D32Async		cuMemsetD2D32Async_ptsz
+#define cuMemsetD2D32_v2		cuMemsetD2D32_v2_ptds
+#define cuMemsetD2D8Async		cuMemsetD2D8Async_ptsz
+#define cuMemsetD2D8_v2			cuMemsetD2D8_v2_ptds
+#define cuMemsetD32Async		cuMemsetD32Async_ptsz
+#define cuMemsetD32_v2			cuMemsetD32_v2_ptds
+#define cuMemsetD8Async			cuMemsetD8Async_ptsz
+#define cuMemsetD8_v2			cuMemsetD8_v2_ptds
+#define cuStreamAddCallback		cuStreamAddCallback_ptsz
+#define cuStreamBatchMemOp_v2		cuStreamBatchMemOp_v2_ptsz
+#define cuStreamGetCtx			cuStreamGetCtx_ptsz
+#define cuStreamGetDevice		cuStreamGetDevice_ptsz
+#define cuStreamGetFlags		cuStreamGetFlags_ptsz
+#define cuStreamGetId			cuStreamGetId_ptsz
+#define cuStreamGetPriority		cuStreamGetPriority_ptsz
+#define cuStreamIsCapturing		cuStreamIsCapturing_ptsz
+#define cuStreamQuery			cuStreamQuery_ptsz
+#define cuStreamSynchronize		cuStreamSynchronize_ptsz
+#define cuStreamWaitEvent		cuStreamWaitEvent_ptsz
+#define cuStreamWaitValue32_v2		cuStreamWaitValue32_v2_ptsz
+#define cuStreamWaitValue64_v2		cuStreamWaitValue64_v2_ptsz
+#define cuStreamWriteValue32_v2		cuStreamWriteValue32_v2_ptsz
+#define cuStreamWriteValue64_v2		cuStreamWriteValue64_v2_ptsz
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +170,10 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphEdgeData_st CUgraphEdgeData;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCigParam_st CUctxCigParam;
 typedef unsigned long long CUmemGenericAllocationHandle_v1;
@@ -160,6 +239,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
 	CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY = 224,
 	CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC = 225,
+	CUDA_ERROR_CONTAINED = 226,
 	CUDA_ERROR_INVALID_SOURCE = 300,
 	CUDA_ERROR_FILE_NOT_FOUND = 301,
 	CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
@@ -189,6 +269,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_INVALID_PC = 718,
 	CUDA_ERROR_LAUNCH_FAILED = 719,
 	CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+	CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
@@ -218,6 +299,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
 	CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
 	CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
+	CUDA_ERROR_KEY_ROTATION = 916,
 	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
@@ -537,6 +619,57 @@ typedef enum CUmemRangeHandleType_enum {
 
 #define CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE 1
 
+typedef enum CUlimit_enum {
+	CU_LIMIT_STACK_SIZE = 0,
+	CU_LIMIT_PRINTF_FIFO_SIZE = 1,
+	CU_LIMIT_MALLOC_HEAP_SIZE = 2,
+	CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
+	CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
+	CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
+	CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
+	CU_LIMIT_SHMEM_SIZE = 7,
+	CU_LIMIT_CIG_ENABLED = 8,
+	CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 9,
+	CU_LIMIT_MAX,
+} CUlimit;
+
+typedef enum CUfunc_cache_enum {
+	CU_FUNC_CACHE_PREFER_NONE = 0,
+	CU_FUNC_CACHE_PREFER_SHARED = 1,
+	CU_FUNC_CACHE_PREFER_L1 = 2,
+	CU_FUNC_CACHE_PREFER_EQUAL = 3,
+} CUfunc_cache;
+
+typedef enum CUdevice_P2PAttribute_enum {
+	CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 1,
+	CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED = 2,
+	CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3,
+	CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED = 4,
+	CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED = 4,
+	CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 5,
+} CUdevice_P2PAttribute;
+
+typedef enum CUstreamCaptureStatus_enum {
+	CU_STREAM_CAPTURE_STATUS_NONE = 0,
+	CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+	CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+} CUstreamCaptureStatus;
+
+typedef enum CUstreamCaptureMode_enum {
+	CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+	CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+} CUstreamCaptureMode;
+
+typedef enum CUmoduleLoadingMode_enum {
+	CU_MODULE_EAGER_LOADING = 1,
+	CU_MODULE_LAZY_LOADING = 2,
+} CUmoduleLoadingMode;
+
+#define CU_EVENT_RECORD_DEFAULT		0
+#define CU_EVENT_RECORD_EXTERNAL	1
+#define CU_EVENT_WAIT_EXTERNAL		1
+
 /* Settings of cuMemAdvise, and attributes of a range of managed memory. */
 typedef enum CUmem_advise_enum {
 	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
@@ -752,7 +885,15 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevi
 CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev);
 /* Always 0: copies between GPUs work, but peer mappings do not exist. */
+/*
+ * Two software GPUs cannot reach each other's memory, as two that share no NVLink and no switch of
+ * PCIe: copies between them go by way of the host, and peer access cannot be enabled.
+ */
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
+CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+					 CUdevice dstDevice);
+CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
+CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext);
 CUresult CUDAAPI cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 /*
  * Has an effect only in strict mode, on work that already runs on the GPU (softgpu_watch() in
@@ -786,6 +927,15 @@ CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *pctx);
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx);
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx);
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device);
+/* NULL is the current context, also for the next. */
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx);
+/* Limits and preferences of kernels: stored, and returned. */
+CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit);
+CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value);
+CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *pconfig);
+CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config);
+CUresult CUDAAPI cuCtxResetPersistingL2Cache(void);
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags);
 CUresult CUDAAPI cuCtxSetFlags(unsigned int flags);
 CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
@@ -810,12 +960,16 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
  * Advice and prefetches of managed memory are stored per page of 64 KiB and returned.  Nothing
  * moves.  CUDA_ERROR_INVALID_VALUE: the range is not managed memory.
  */
+#if CUDA_VERSION < 13000
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 			     CUdevice device);
+#endif
 CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 				CUmemLocation location);
+#if CUDA_VERSION < 13000
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
 				    CUstream hStream);
+#endif
 CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
 				       unsigned int flags, CUstream hStream);
 CUresult CUDAAPI cuMemRangeGetAttribute(void *data, size_t dataSize,
@@ -853,6 +1007,16 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev);
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool);
+/*
+ * Pools by location. Only those of pinned memory on a device exist: for another location or type
+ * CUDA_ERROR_NOT_SUPPORTED.
+ */
+CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+					CUmemAllocationType type);
+CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
+				 CUmemAllocationType type);
+CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
+				 CUmemoryPool pool);
 /*
  * Exports a pool that was made with a file descriptor as its handle type.  An in-process GPU does
  * not support this.
@@ -989,9 +1153,11 @@ CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
  * Makes one copy after the other.  The stream must not be the default stream.  In the first form
  * *failIdx is the index of the copy that failed, or SIZE_MAX if none did.
  */
+#if CUDA_VERSION < 13000
 CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 				    size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
 				    size_t numAttrs, size_t *failIdx, CUstream hStream);
+#endif
 CUresult CUDAAPI cuMemcpyBatchAsync_v2(const CUdeviceptr *dsts, const CUdeviceptr *srcs,
 				       const size_t *sizes, size_t count,
 				       const CUmemcpyAttributes *attrs, const size_t *attrsIdxs,
@@ -1024,7 +1190,6 @@ CUresult CUDAAPI cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
 
 /* ---- streams ---- */
 
-/* No call supports CU_STREAM_PER_THREAD. */
 CUresult CUDAAPI cuStreamCreate(CUstream *phStream, unsigned int Flags);
 /* Accepts every priority.  Queries return 0. */
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
@@ -1035,6 +1200,30 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 CUresult CUDAAPI cuStreamGetCtx(CUstream hStream, CUcontext *pctx);
 CUresult CUDAAPI cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
+/* There are no green contexts: *pGreenCtx is NULL. */
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
+CUresult CUDAAPI cuStreamGetDevice(CUstream hStream, CUdevice *device);
+CUresult CUDAAPI cuStreamGetId(CUstream hStream, unsigned long long *streamId);
+
+/*
+ * Graphs are not supported, so no stream is ever being captured. The queries say that, and the mode
+ * of a thread is kept.
+ */
+CUresult CUDAAPI cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus);
+CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+					   cuuint64_t *id_out, CUgraph *graph_out,
+					   const CUgraphNode **dependencies_out,
+					   size_t *numDependencies_out);
+CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+					   cuuint64_t *id_out, CUgraph *graph_out,
+					   const CUgraphNode **dependencies_out,
+					   const CUgraphEdgeData **edgeData_out,
+					   size_t *numDependencies_out);
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+
+/* Has no effect. */
+CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+					unsigned int flags);
 
 /*
  * Calls a function when the stream's earlier work is done.  The stream's later work waits until the
@@ -1043,6 +1232,9 @@ CUresult CUDAAPI cuStreamGetPriority(CUstream hStream, int *priority);
 CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 				     unsigned int flags);
 CUresult CUDAAPI cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+/* syncMode, how the stream waits for the function, has no effect. */
+CUresult CUDAAPI cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData,
+				     unsigned int syncMode);
 
 /*
  * Streams write and wait for words in device memory of the stream's GPU, or in host memory that
@@ -1102,7 +1294,15 @@ CUresult CUDAAPI cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuui
 CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 				       CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 
+/* ---- profiler ---- */
+
+/* Have no effect. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
+
 /* ---- modules ---- */
+
+CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 
 /* Modules and libraries cannot be loaded, so these return CUDA_ERROR_INVALID_HANDLE. */
 CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
@@ -1116,9 +1316,25 @@ CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary 
 CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags);
 CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent);
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream);
+/* CU_EVENT_RECORD_EXTERNAL differs only in a stream that is captured: CUDA_ERROR_ILLEGAL_STATE. */
+CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 CUresult CUDAAPI cuEventQuery(CUevent hEvent);
 CUresult CUDAAPI cuEventSynchronize(CUevent hEvent);
 CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
+CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd);
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+/* Without a wish in flags, the functions found are those for per-thread default streams. */
+static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **pfn, int cudaVersion,
+						cuuint64_t flags,
+						CUdriverProcAddressQueryResult *symbolStatus)
+{
+	if (flags == CU_GET_PROC_ADDRESS_DEFAULT)
+		flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus);
+}
+#define cuGetProcAddress_v2 cuGetProcAddress_v2_ptsz
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * driver_types.h - the types of the CUDA runtime API that softgpu's libcudart.so.12 uses, with the
- * names, values and layouts of CUDA 12.6.  The interface follows NVIDIA's exactly.  The text is our
+ * names, values and layouts of CUDA 13.3, or 12.9.  The interface follows NVIDIA's exactly.  The text is our
  * own.
  */
 #ifndef SOFTGPU_DRIVER_TYPES_H
@@ -11,6 +11,8 @@
 /* As in NVIDIA's. */
 #include <limits.h>
 #include <stddef.h>
+
+#include "softgpu_cuda_version.h"
 
 typedef enum cudaError {
 	cudaSuccess = 0,
@@ -362,6 +364,9 @@ typedef struct CUuuid_st {
 typedef struct CUuuid_st cudaUUID_t;
 
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
 
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 typedef void (*cudaHostFn_t)(void *userData);
@@ -383,6 +388,7 @@ enum cudaMemAllocationHandleType {
 
 enum cudaMemLocationType {
 	cudaMemLocationTypeInvalid = 0,
+	cudaMemLocationTypeNone = 0,
 	cudaMemLocationTypeDevice = 1,
 	cudaMemLocationTypeHost = 2,
 	cudaMemLocationTypeHostNuma = 3,
@@ -446,7 +452,107 @@ struct cudaPointerAttributes {
 	int device;
 	void *devicePointer;
 	void *hostPointer;
+#if SOFTGPU_CUDA_VERSION >= 13000
+	long reserved[8];
+#endif
 };
+
+enum cudaMemoryAdvise {
+	cudaMemAdviseSetReadMostly = 1,
+	cudaMemAdviseUnsetReadMostly = 2,
+	cudaMemAdviseSetPreferredLocation = 3,
+	cudaMemAdviseUnsetPreferredLocation = 4,
+	cudaMemAdviseSetAccessedBy = 5,
+	cudaMemAdviseUnsetAccessedBy = 6,
+};
+
+enum cudaMemRangeAttribute {
+	cudaMemRangeAttributeReadMostly = 1,
+	cudaMemRangeAttributePreferredLocation = 2,
+	cudaMemRangeAttributeAccessedBy = 3,
+	cudaMemRangeAttributeLastPrefetchLocation = 4,
+	cudaMemRangeAttributePreferredLocationType = 5,
+	cudaMemRangeAttributePreferredLocationId = 6,
+	cudaMemRangeAttributeLastPrefetchLocationType = 7,
+	cudaMemRangeAttributeLastPrefetchLocationId = 8,
+};
+
+enum cudaMemcpySrcAccessOrder {
+	cudaMemcpySrcAccessOrderInvalid = 0,
+	cudaMemcpySrcAccessOrderStream = 1,
+	cudaMemcpySrcAccessOrderDuringApiCall = 2,
+	cudaMemcpySrcAccessOrderAny = 3,
+	cudaMemcpySrcAccessOrderMax = 0x7fffffff,
+};
+
+enum cudaMemcpyFlags {
+	cudaMemcpyFlagDefault = 0,
+	cudaMemcpyFlagPreferOverlapWithCompute = 1,
+};
+
+struct cudaMemcpyAttributes {
+	enum cudaMemcpySrcAccessOrder srcAccessOrder;
+	struct cudaMemLocation srcLocHint;
+	struct cudaMemLocation dstLocHint;
+	unsigned int flags;
+};
+
+enum cudaLimit {
+	cudaLimitStackSize = 0,
+	cudaLimitPrintfFifoSize = 1,
+	cudaLimitMallocHeapSize = 2,
+	cudaLimitDevRuntimeSyncDepth = 3,
+	cudaLimitDevRuntimePendingLaunchCount = 4,
+	cudaLimitMaxL2FetchGranularity = 5,
+	cudaLimitPersistingL2CacheSize = 6,
+};
+
+enum cudaFuncCache {
+	cudaFuncCachePreferNone = 0,
+	cudaFuncCachePreferShared = 1,
+	cudaFuncCachePreferL1 = 2,
+	cudaFuncCachePreferEqual = 3,
+};
+
+enum cudaDeviceP2PAttr {
+	cudaDevP2PAttrPerformanceRank = 1,
+	cudaDevP2PAttrAccessSupported = 2,
+	cudaDevP2PAttrNativeAtomicSupported = 3,
+	cudaDevP2PAttrCudaArrayAccessSupported = 4,
+	cudaDevP2PAttrOnlyPartialNativeAtomicSupported = 5,
+};
+
+enum cudaStreamCaptureStatus {
+	cudaStreamCaptureStatusNone = 0,
+	cudaStreamCaptureStatusActive = 1,
+	cudaStreamCaptureStatusInvalidated = 2,
+};
+
+enum cudaStreamCaptureMode {
+	cudaStreamCaptureModeGlobal = 0,
+	cudaStreamCaptureModeThreadLocal = 1,
+	cudaStreamCaptureModeRelaxed = 2,
+};
+
+enum cudaGetDriverEntryPointFlags {
+	cudaEnableDefault = 0,
+	cudaEnableLegacyStream = 1,
+	cudaEnablePerThreadDefaultStream = 2,
+};
+
+/* NVIDIA's header spells the last one like this. */
+enum cudaDriverEntryPointQueryResult {
+	cudaDriverEntryPointSuccess = 0,
+	cudaDriverEntryPointSymbolNotFound = 1,
+	cudaDriverEntryPointVersionNotSufficent = 2,
+};
+
+/* What CUDA 13 no longer has. */
+#if SOFTGPU_CUDA_VERSION >= 13000
+#define SOFTGPU_CUDA_12(field)
+#else
+#define SOFTGPU_CUDA_12(field) field
+#endif
 
 struct cudaDeviceProp {
 	char name[256];
@@ -461,21 +567,21 @@ struct cudaDeviceProp {
 	int maxThreadsPerBlock;
 	int maxThreadsDim[3];
 	int maxGridSize[3];
-	int clockRate;
+	SOFTGPU_CUDA_12(int clockRate;)
 	size_t totalConstMem;
 	int major;
 	int minor;
 	size_t textureAlignment;
 	size_t texturePitchAlignment;
-	int deviceOverlap;
+	SOFTGPU_CUDA_12(int deviceOverlap;)
 	int multiProcessorCount;
-	int kernelExecTimeoutEnabled;
+	SOFTGPU_CUDA_12(int kernelExecTimeoutEnabled;)
 	int integrated;
 	int canMapHostMemory;
-	int computeMode;
+	SOFTGPU_CUDA_12(int computeMode;)
 	int maxTexture1D;
 	int maxTexture1DMipmap;
-	int maxTexture1DLinear;
+	SOFTGPU_CUDA_12(int maxTexture1DLinear;)
 	int maxTexture2D[2];
 	int maxTexture2DMipmap[2];
 	int maxTexture2DLinear[3];
@@ -502,7 +608,7 @@ struct cudaDeviceProp {
 	int tccDriver;
 	int asyncEngineCount;
 	int unifiedAddressing;
-	int memoryClockRate;
+	SOFTGPU_CUDA_12(int memoryClockRate;)
 	int memoryBusWidth;
 	int l2CacheSize;
 	int persistingL2CacheMaxSize;
@@ -516,13 +622,13 @@ struct cudaDeviceProp {
 	int isMultiGpuBoard;
 	int multiGpuBoardGroupID;
 	int hostNativeAtomicSupported;
-	int singleToDoublePrecisionPerfRatio;
+	SOFTGPU_CUDA_12(int singleToDoublePrecisionPerfRatio;)
 	int pageableMemoryAccess;
 	int concurrentManagedAccess;
 	int computePreemptionSupported;
 	int canUseHostPointerForRegisteredMem;
 	int cooperativeLaunch;
-	int cooperativeMultiDeviceLaunch;
+	SOFTGPU_CUDA_12(int cooperativeMultiDeviceLaunch;)
 	size_t sharedMemPerBlockOptin;
 	int pageableMemoryAccessUsesHostPageTables;
 	int directManagedMemAccessFromHost;
@@ -542,9 +648,20 @@ struct cudaDeviceProp {
 	int ipcEventSupported;
 	int clusterLaunch;
 	int unifiedFunctionPointers;
+#if SOFTGPU_CUDA_VERSION >= 13000
+	int deviceNumaConfig;
+	int deviceNumaId;
+	int mpsEnabled;
+	int hostNumaId;
+	unsigned int gpuPciDeviceID;
+	unsigned int gpuPciSubsystemID;
+	int hostNumaMultinodeIpcSupported;
+	int reserved[56];
+#else
 	int reserved2[2];
 	int reserved1[1];
 	int reserved[60];
+#endif
 };
 
 #endif

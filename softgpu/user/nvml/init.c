@@ -2,10 +2,13 @@
 /* init.c - sessions: nvmlInit(), nvmlShutdown(), and properties of the system. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "nvml_int.h"
+#include "release.h"
+#include "unsupported.h"
 
 /* Protects the variables below and the transport. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -165,6 +168,16 @@ nvmlReturn_t nvml_text(char *to, unsigned int length, const char *text)
 	return NVML_SUCCESS;
 }
 
+int nvml_unsupported(const char *function, bool told)
+{
+	int gpus;
+	nvmlReturn_t result = nvml_enter(&gpus);
+
+	if (!told)
+		sgu_log("%s: the software GPU does not support this function", function);
+	return result ? result : NVML_ERROR_NOT_SUPPORTED;
+}
+
 static nvmlReturn_t version_text(char *to, unsigned int length, const char *text)
 {
 	int gpus;
@@ -173,15 +186,19 @@ static nvmlReturn_t version_text(char *to, unsigned int length, const char *text
 	return result ? result : nvml_text(to, length, text);
 }
 
-/* 560 is the driver branch of CUDA 12.6. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
-	return version_text(version, length, "560.00");
+	return version_text(version, length, sgu_release()->version);
 }
 
+/* NVML's own version is CUDA's, with that of the driver behind it. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-	return version_text(version, length, "12.560.00");
+	const struct sg_release *release = sgu_release();
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u.%s", release->cuda / 1000, release->version);
+	return version_text(version, length, text);
 }
 
 /* Works without nvmlInit(). */
@@ -189,7 +206,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion)
 {
 	if (!cudaDriverVersion)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*cudaDriverVersion = 12060;
+	*cudaDriverVersion = sgu_release()->cuda;
 	return NVML_SUCCESS;
 }
 

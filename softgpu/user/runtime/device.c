@@ -16,7 +16,18 @@ static CUcontext primary[MAX_DEVICES];		/* NULL: not retained */
 
 CUresult rt_init(void)
 {
-	return cuInit(0);
+	CUresult result = cuInit(0);
+	int driver;
+
+	if (result)
+		return result;
+	cuDriverGetVersion(&driver);
+	if (driver / 1000 >= CUDART_VERSION / 1000)
+		return CUDA_SUCCESS;
+	rt_log("this is libcudart of CUDA %d, and the driver's version is %d.%d: choose a release of the driver from "
+	       RT_DRIVERS " with SOFTGPU_DRIVER or softgpu.ko's driver=, or build the program for CUDA %d",
+	       CUDART_VERSION / 1000, driver / 1000, driver % 1000 / 10, driver / 1000);
+	return (CUresult)cudaErrorInsufficientDriver;
 }
 
 /* Makes the device's primary context current. Retains it at the first use. */
@@ -53,7 +64,7 @@ CUresult rt_enter(void)
 	return ctx && !was_reset(ctx) ? CUDA_SUCCESS : use_primary(thread_device);
 }
 
-static CUresult check_device(int device)
+CUresult rt_check_device(int device)
 {
 	CUresult result = rt_init();
 	int count;
@@ -102,7 +113,7 @@ RT_EXPORT cudaError_t cudaGetDevice(int *device)
 
 RT_EXPORT cudaError_t cudaSetDevice(int device)
 {
-	CUresult result = check_device(device);
+	CUresult result = rt_check_device(device);
 
 	if (!result)
 		result = use_primary(device);
@@ -113,7 +124,7 @@ RT_EXPORT cudaError_t cudaSetDevice(int device)
 
 RT_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
-	CUresult result = check_device(device);
+	CUresult result = rt_check_device(device);
 
 	return rt_done(result ? result :
 				cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
@@ -138,11 +149,17 @@ static const struct {
 	F(cudaDevAttrComputeCapabilityMajor, major),
 	F(cudaDevAttrComputeCapabilityMinor, minor),
 	F(cudaDevAttrTextureAlignment, textureAlignment),
+#if CUDART_VERSION < 13000
 	F(cudaDevAttrGpuOverlap, deviceOverlap),
+	F(cudaDevAttrComputeMode, computeMode),
+#else
+	F(cudaDevAttrMpsEnabled, mpsEnabled),
+	F(cudaDevAttrNumaId, deviceNumaId),
+	F(cudaDevAttrHostNumaId, hostNumaId),
+#endif
 	F(cudaDevAttrMultiProcessorCount, multiProcessorCount),
 	F(cudaDevAttrIntegrated, integrated),
 	F(cudaDevAttrCanMapHostMemory, canMapHostMemory),
-	F(cudaDevAttrComputeMode, computeMode),
 	F(cudaDevAttrConcurrentKernels, concurrentKernels),
 	F(cudaDevAttrPciBusId, pciBusID),
 	F(cudaDevAttrPciDeviceId, pciDeviceID),
@@ -157,15 +174,17 @@ static const struct {
 	F(cudaDevAttrDirectManagedMemAccessFromHost, directManagedMemAccessFromHost),
 	F(cudaDevAttrHostRegisterSupported, hostRegisterSupported),
 	F(cudaDevAttrHostRegisterReadOnlySupported, hostRegisterReadOnlySupported),
+	F(cudaDevAttrMemoryPoolsSupported, memoryPoolsSupported),
+	F(cudaDevAttrMemoryPoolSupportedHandleTypes, memoryPoolSupportedHandleTypes),
 	F(cudaDevAttrGPUDirectRDMASupported, gpuDirectRDMASupported),
 	F(cudaDevAttrGPUDirectRDMAFlushWritesOptions, gpuDirectRDMAFlushWritesOptions),
 	F(cudaDevAttrGPUDirectRDMAWritesOrdering, gpuDirectRDMAWritesOrdering),
 #undef F
 };
 
-RT_EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
+static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)
 {
-	CUresult result = check_device(device);
+	CUresult result = rt_check_device(device);
 	CUuuid uuid;
 
 	if (result)
@@ -198,12 +217,19 @@ RT_EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, in
 RT_EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device);
 RT_EXPORT cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
-	return cudaGetDeviceProperties_v2(prop, device);
+	return get_properties(prop, device);
 }
+
+#if CUDART_VERSION < 13000
+RT_EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
+{
+	return get_properties(prop, device);
+}
+#endif
 
 RT_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 {
-	CUresult result = check_device(device);
+	CUresult result = rt_check_device(device);
 
 	return rt_done(result ? result : cuDeviceGetPCIBusId(pciBusId, len, device));
 }
@@ -213,13 +239,6 @@ RT_EXPORT cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 	CUresult result = rt_init();
 
 	return rt_done(result ? result : cuDeviceGetByPCIBusId(device, pciBusId));
-}
-
-RT_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
-{
-	CUresult result = check_device(device);
-
-	return rt_done(result ? result : cuDeviceCanAccessPeer(canAccessPeer, device, peerDevice));
 }
 
 RT_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* error.c - the last error of each thread; names and texts of errors. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "runtime.h"
+#include "unsupported.h"
 
 static _Thread_local cudaError_t last_error;
 
@@ -14,6 +19,26 @@ cudaError_t rt_fail(cudaError_t error)
 cudaError_t rt_done(CUresult result)
 {
 	return rt_fail((cudaError_t)result);
+}
+
+void rt_log(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	if (!getenv("SOFTGPU_LOG"))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "softgpu: %s\n", line);
+}
+
+int rt_unsupported(const char *function, bool told)
+{
+	if (!told)
+		rt_log("%s: the software GPU does not support this function", function);
+	return rt_fail(cudaErrorNotSupported);
 }
 
 RT_EXPORT cudaError_t cudaGetLastError(void)
@@ -45,6 +70,10 @@ static const struct text texts[] = {
 	T(cudaErrorCudartUnloading, "the driver is shutting down"),
 	T(cudaErrorInvalidSymbol, "no variable of a kernel has this name"),
 	T(cudaErrorInvalidMemcpyDirection, "the direction of a copy is not valid"),
+	T(cudaErrorInsufficientDriver, "the driver is older than this runtime"),
+	T(cudaErrorPeerAccessUnsupported, "these GPUs cannot reach each other"),
+	T(cudaErrorPeerAccessNotEnabled, "peer access is not enabled"),
+	T(cudaErrorUnsupportedLimit, "the GPU does not have this limit"),
 	T(cudaErrorStubLibrary, "this libcuda is a stub"),
 	T(cudaErrorDevicesUnavailable, "the device is busy or was removed"),
 	T(cudaErrorNoDevice, "no GPU was found"),

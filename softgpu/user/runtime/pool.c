@@ -133,3 +133,14 @@ RT_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 	(void)symbol;
 	return result ? rt_done(result) : rt_fail(cudaErrorInvalidSymbol);
 }
+
+SAME(cudaMemGetDefaultMemPool,
+     (cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+     cuMemGetDefaultMemPool,
+     (memPool, (CUmemLocation *)(void *)location, (CUmemAllocationType)type))
+SAME(cudaMemGetMemPool,
+     (cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+     cuMemGetMemPool, (memPool, (CUmemLocation *)(void *)location, (CUmemAllocationType)type))
+SAME(cudaMemSetMemPool,
+     (struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool),
+     cuMemSetMemPool, ((CUmemLocation *)(void *)location, (CUmemAllocationType)type, memPool))

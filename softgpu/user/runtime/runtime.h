@@ -22,3 +22,14 @@ CUresult rt_init(void);
  * current, unless the program has made another context current.
  */
 CUresult rt_enter(void);
+CUresult rt_check_device(int device);
+
+/* The releases of the driver that this runtime can use, for messages. */
+#if CUDART_VERSION >= 13000
+#define RT_DRIVERS	"580, 590, 595 or 610"
+#else
+#define RT_DRIVERS	"560, 570, 575, 580, 590, 595 or 610"
+#endif
+
+/* As libcuda's sgu_log(): one line on stderr, if SOFTGPU_LOG is set. */
+__attribute__((format(printf, 1, 2))) void rt_log(const char *fmt, ...);

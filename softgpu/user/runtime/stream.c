@@ -36,3 +36,8 @@ SAME(cudaEventQuery, (cudaEvent_t event), cuEventQuery, (event))
 SAME(cudaEventSynchronize, (cudaEvent_t event), cuEventSynchronize, (event))
 SAME(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end),
      cuEventElapsedTime, (ms, start, end))
+SAME(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
+     cuEventRecordWithFlags, (event, stream, flags))
+SAME(cudaStreamGetId, (cudaStream_t hStream, unsigned long long *streamId), cuStreamGetId,
+     (hStream, streamId))
+SAME(cudaStreamGetDevice, (cudaStream_t hStream, int *device), cuStreamGetDevice, (hStream, device))
