@@ -5,6 +5,8 @@
  *
  * A process allocates on the last GPU and exports; another, on GPU 0, copies from its own memory
  * there.  With one GPU both are on it.  The exporter's process does nothing meanwhile.
+ *
+ * bench-ipc-copy within ...: the same within one process, on its own memory.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -27,7 +29,7 @@
 enum layout { APART, SHUFFLED };
 
 static CUdeviceptr here, there;
-static struct peerdma_ipc_memory *memory;
+static struct peerdma_ipc_memory *memory;	/* NULL: within this process */
 static CUstream streams[STREAMS];
 static size_t here_at[MOST], there_at[MOST];
 
@@ -123,7 +125,7 @@ static void copy(size_t length, int count, uint32_t flags, unsigned int paths[PE
 
 	for (int i = 0; i < count; i++)
 		t[i] = (struct peerdma_ipc_transfer) {
-			.size = sizeof(t[0]), .flags = flags, .memory = memory, .offset = there_at[i],
+			.size = sizeof(t[0]), .flags = flags, .memory = memory, .offset = there_at[i] + (memory ? 0 : there),
 			.local = (void *)(uintptr_t)(here + here_at[i]), .length = length,
 		};
 	if (peerdma_ipc_copy(t, (size_t)count, NULL, 0)) {
@@ -192,20 +194,29 @@ static void bare(size_t length, int count)
 		;
 }
 
+/* The kernel, or NULL: softgpu runs none. */
+static void *bare_function(void)
+{
+	static void *function, *module;
+	static bool tried;
+
+	if (!tried && more.module_load && more.module_function && more.launch &&
+	    !more.module_load(&module, bare_text))
+		gpu_check(more.module_function(&function, module, "bare"), "cuModuleGetFunction");
+	tried = true;
+	return function;
+}
+
 /* Beside nothing else: what waits for the whole GPU would wait for it. */
 static void bare_start(void)
 {
-	static void *function;
-	void *arguments[] = { &bare_words, &there, &here }, *module;
+	void *arguments[] = { &bare_words, &there, &here };
 
-	if (!function) {
+	if (!bare_words)
 		gpu_check(more.host_alloc((void **)&bare_words, 4096, 3), "cuMemHostAlloc");
-		gpu_check(more.module_load(&module, bare_text), "cuModuleLoadData");
-		gpu_check(more.module_function(&function, module, "bare"), "cuModuleGetFunction");
-	}
 	memset(bare_words, 0, 4096);
 	bare_turn = 0;
-	gpu_check(more.launch(function, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS - 1], arguments, NULL), "cuLaunchKernel");
+	gpu_check(more.launch(bare_function(), 1, 1, 1, 1, 1, 1, 0, streams[STREAMS - 1], arguments, NULL), "cuLaunchKernel");
 	bare(8, 1);			/* it runs */
 }
 
@@ -262,7 +273,7 @@ static bool can(const struct way *way, const struct row *row)
 	if (way->copy == ours_poll)
 		return row->count == 1 && row->length <= 65536;
 	if (way->copy == bare)
-		return row->length == 8 && more.module_load && more.module_function && more.launch;
+		return row->length == 8 && bare_function();
 	if (way->copy == raw_batch)
 		return more.batch && row->count > 1;
 	if (way->copy == raw_2d)
@@ -310,21 +321,15 @@ static void exporter(int to, int until)
 	_exit(0);
 }
 
-int main(int argc, char **argv)
+/* Opens another process's memory; that process ends when *until is closed. */
+static void open_other(pid_t *other, int *until_end)
 {
-	static char texts[ROWS][32];
-	static const char *row_names[ROWS], *way_names[WAYS];
-	struct comparison c = {
-		.program = "bench-ipc-copy", .what = "us per list of copies", .rounds = 21, .measure = measure, .rows = row_names,
-		.row_count = ROWS, .subjects = way_names, .subject_count = WAYS,
-	};
 	struct peerdma_ipc_handle handle;
 	int there_from[2], until[2], status = 0;
 	pid_t pid;
 
-	comparison_options(&c, argc, argv);
 	if (pipe(there_from) || pipe(until))
-		return 1;
+		exit(1);
 	pid = fork();
 	if (!pid) {
 		close(until[1]);
@@ -334,15 +339,41 @@ int main(int argc, char **argv)
 	close(until[0]);
 	if (read(there_from[0], &handle, sizeof(handle)) != sizeof(handle)) {
 		waitpid(pid, &status, 0);
-		return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+		exit(WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
 	}
 	load();
 	here = gpu_need_memory(MEMORY);
 	if (peerdma_ipc_open(&handle, sizeof(handle), 0, &memory)) {
 		fprintf(stderr, "bench-ipc-copy: %s\n", peerdma_last_error());
-		return 1;
+		exit(1);
 	}
 	there = (CUdeviceptr)memory->ptr;
+	*other = pid;
+	*until_end = until[1];
+}
+
+int main(int argc, char **argv)
+{
+	static char texts[ROWS][32];
+	static const char *row_names[ROWS], *way_names[WAYS];
+	struct comparison c = {
+		.program = "bench-ipc-copy", .what = "us per list of copies", .rounds = 21, .measure = measure, .rows = row_names,
+		.row_count = ROWS, .subjects = way_names, .subject_count = WAYS,
+	};
+	bool within = argc > 1 && !strcmp(argv[1], "within");
+	int until = -1;
+	pid_t other = 0;
+
+	if (within)
+		c.what = "us per list of copies, within one process";
+	comparison_options(&c, argc - within, argv + within);
+	if (within) {
+		load();
+		here = gpu_need_memory(MEMORY);
+		there = gpu_need_memory(MEMORY);
+	} else {
+		open_other(&other, &until);
+	}
 	for (int i = 0; i < ROWS; i++) {
 		snprintf(texts[i], sizeof(texts[i]), "%zu x %d%s", rows[i].length, rows[i].count, rows[i].count == 1 ? "" :
 			 rows[i].layout == APART ? " apart" : " shuffled");
@@ -356,8 +387,10 @@ int main(int argc, char **argv)
 		printf("its kernel made %u of %u copies, its waiting kernel %u of %u; engines the others\n",
 		       by_kernel[PEERDMA_IPC_PATH_KERNEL], by_kernel[PEERDMA_IPC_PATH_KERNEL] + by_kernel[PEERDMA_IPC_PATH_CUDA],
 		       by_poll[PEERDMA_IPC_PATH_POLL], by_poll[PEERDMA_IPC_PATH_POLL] + by_poll[PEERDMA_IPC_PATH_CUDA]);
-	peerdma_ipc_close(memory);
-	close(until[1]);
-	waitpid(pid, &status, 0);
+	if (!within) {
+		peerdma_ipc_close(memory);
+		close(until);
+		waitpid(other, NULL, 0);
+	}
 	return 0;
 }

@@ -388,14 +388,16 @@ enum peerdma_ipc_path {
 	PEERDMA_IPC_PATHS = 8,		/* room for later ones */
 };
 
-#define PEERDMA_IPC_READ	(1U << 0)	/* from the imported memory to local; else to the imported memory */
+/* From the imported memory (or the address in offset) to local; without it the other way. */
+#define PEERDMA_IPC_READ	(1U << 0)
 /*
  * Transfers with CUDA's device memory at both ends may be made by a kernel, up to 128 of a call by one
- * launch. This is much faster for many small transfers, unless they lie at equal distances. The kernel takes
- * multiprocessors from the program's own kernels, and the first call in a context compiles it (milliseconds;
- * it may wait for kernels that run). Copy engines are used for transfers above 16 MiB, for host memory, for
- * local memory of another GPU or another context than the current one, and on GPUs that run no kernels.
- * `path` returns what was used.
+ * launch. It is used where it is faster than copy engines, by a rule that was measured: for several transfers
+ * that do not lie at equal distances, such as the blocks of a cache in any order, and within one GPU for most
+ * lists. The kernel takes multiprocessors from the program's own kernels, and the first call in a context
+ * compiles it (milliseconds; it may wait for kernels that run). Copy engines are used in any case for
+ * transfers above 16 MiB, for host memory, for memory of this process that another context than the current
+ * one allocated or that is another GPU's, and on GPUs that run no kernels. `path` returns what was used.
  */
 #define PEERDMA_IPC_KERNEL	(1U << 1)
 /*
@@ -421,8 +423,8 @@ enum peerdma_ipc_path {
 struct peerdma_ipc_transfer {
 	uint32_t size;			/* in: sizeof(struct peerdma_ipc_transfer) */
 	uint32_t flags;			/* PEERDMA_IPC_READ, PEERDMA_IPC_KERNEL, PEERDMA_IPC_POLL */
-	struct peerdma_ipc_memory *memory;
-	uint64_t offset;		/* in the opened range */
+	struct peerdma_ipc_memory *memory;	/* NULL: memory of this process */
+	uint64_t offset;		/* in the opened range; with memory NULL the address */
 	void *local;			/* host or device memory of this process, or other imported memory */
 	uint64_t length;
 	int32_t error;			/* out: 0, -EINPROGRESS or -errno, of this transfer */
@@ -431,7 +433,8 @@ struct peerdma_ipc_transfer {
 };
 
 /*
- * Copies n transfers, whose `size` fields are equal; their order is not defined. Checks each range
+ * Copies n transfers, whose `size` fields are equal; their order is not defined. A transfer without memory is
+ * a copy within this process, by the same paths: of its GPUs' memory, of one GPU or two, and of host memory. Checks each range
  * before anything is copied, and peerdma_ipc_valid() before and after. Transfers of CUDA's device
  * memory that follow each other in the list at equal distances, with one length of up to 2 MiB, are
  * made by one command of a copy engine.
@@ -446,8 +449,8 @@ struct peerdma_ipc_transfer {
  * has its own `error`, and `done` is set when they are complete: wait for it before you use the transfers
  * again.
  *
- *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps; a transfer has no
- *                memory, or a length above 0 and no local
+ *   -EINVAL      flags, reserved; n is 0; a range passes the end of the opened memory, or wraps; a transfer has a
+ *                length above 0 and no local, or neither memory nor an address
  *   -E2BIG       size
  *   -ESTALE      the export has ended, or ended meanwhile: discard what was read. Or the creator of `done`
  *                has closed it: nothing was copied, and each transfer has this error

@@ -45,6 +45,17 @@ MODULE_PARM_DESC(name, "Name that the GPUs report");
 
 #define ENGINES_MAX	16u
 
+const char *softgpu_name(void)
+{
+	return name;
+}
+
+const struct sg_release *softgpu_release(void)
+{
+	return sg_release_find(driver);
+}
+EXPORT_SYMBOL_GPL(softgpu_release);
+
 /* Called before any GPU is made, so that a bad parameter is reported once and in words. */
 int softgpu_device_init(void)
 {

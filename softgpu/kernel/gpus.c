@@ -4,6 +4,7 @@
 
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
 #include "softgpu.h"
@@ -90,6 +91,24 @@ bool softgpu_gpu_has_bar(u32 index)
 	mutex_unlock(&devices_lock);
 	return has;
 }
+
+bool softgpu_gpu_id(u32 index, struct softgpu_gpu_id *id)
+{
+	const struct softgpu_device *device;
+
+	memset(id, 0, sizeof(*id));
+	mutex_lock(&devices_lock);
+	device = index < SOFTGPU_MAX_GPUS ? devices[index] : NULL;
+	if (device) {
+		strscpy(id->name, softgpu_name(), sizeof(id->name));
+		memcpy(id->uuid, device->uuid, sizeof(id->uuid));
+		if (device->backing.pdev)
+			strscpy(id->pci, pci_name(device->backing.pdev), sizeof(id->pci));
+	}
+	mutex_unlock(&devices_lock);
+	return device;
+}
+EXPORT_SYMBOL_GPL(softgpu_gpu_id);
 
 /* The pin cannot be unmapped meanwhile, so its GPU is not yet removed and the entry exists. */
 const struct softgpu_backing *softgpu_pin_backing(const struct sg_pin *pin)

@@ -36,6 +36,8 @@ struct softgpu_device {
 	struct dentry *debugfs;
 };
 
+/* The name that all GPUs report: a parameter. */
+const char *softgpu_name(void);
 /* Checks the module parameters; nothing to undo. */
 int softgpu_device_init(void);
 /* The caller has filled in the first part, and keeps the struct until it has removed the device. */

@@ -39,6 +39,19 @@ enum softgpu_topo softgpu_topology(void);
 /* The size of the largest VRAM that ever existed: no pin is longer. */
 u64 softgpu_max_vram(void);
 
+/* The release of NVIDIA's driver that softgpu.ko was loaded to stand in for. */
+const struct sg_release *softgpu_release(void);
+
+/* How a GPU is named. */
+struct softgpu_gpu_id {
+	char name[SOFTGPU_NAME_LEN];
+	char pci[16];		/* 0000:01:00.0; empty: VRAM is system memory */
+	u8 uuid[16];
+};
+
+/* False: there is no GPU with this index. */
+bool softgpu_gpu_id(u32 index, struct softgpu_gpu_id *id);
+
 /* Where a GPU's VRAM is. */
 struct softgpu_backing {
 	struct pci_dev *pdev;	/* NULL: VRAM is system memory */

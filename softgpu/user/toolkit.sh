@@ -53,6 +53,8 @@ cuda-1[23])
 		library "$name"
 	done
 	library libcudart.so "libcudart.so.$version"
+	# Many programs link the runtime statically. There is no such library here: this gives them the shared one.
+	echo '/* softgpu has its runtime only as a shared library */ INPUT(-lcudart -lcuda)' >"$folder/lib64/libcudart_static.a"
 	# where programs are linked with no driver installed
 	ln -sfn . "$folder/lib64/stubs"
 	ln -sfn lib64 "$folder/lib"

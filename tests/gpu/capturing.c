@@ -153,9 +153,17 @@ static int by_engine(void)
 	return copy(0, NULL, SIZE);
 }
 
+/* Many, in another order: one would be an engine's. */
 static int by_kernel(void)
 {
-	return copy(PEERDMA_IPC_KERNEL, NULL, 4096);
+	struct peerdma_ipc_transfer t[16];
+
+	for (unsigned int i = 0; i < 16; i++)
+		t[i] = (struct peerdma_ipc_transfer) {
+			.size = sizeof(t[0]), .flags = PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL, .memory = there, .offset = i * 7 % 16 * 256,
+			.local = (char *)target + i * 256, .length = 256,
+		};
+	return there ? peerdma_ipc_copy(t, 16, NULL, 0) : -1;
 }
 
 static int by_waiting_kernel(void)

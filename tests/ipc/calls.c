@@ -124,12 +124,13 @@ static void wrong(void)
 		COPY(-EINVAL, "transfer 1: unknown flags", "", t[1].flags |= 1U << bit);
 	COPY(-EINVAL, "transfer 1: unknown flags", "reserved", t[1].reserved[0] = 1);
 	COPY(-EINVAL, "transfer 1: unknown flags", "reserved", t[1].reserved[1] = 1U << 31);
-	COPY(-EINVAL, "transfer 1: memory is NULL", "", t[1].memory = NULL);
+	COPY(-EINVAL, "transfer 1: memory is NULL", "offset", t[1].memory = NULL);
 	COPY(-EINVAL, "transfer 1: local is NULL", "", t[1].local = NULL);
 	COPY(-EINVAL, "transfer 1: [0, +8193)", "8192 bytes", t[1].length = LENGTH + 1);
 	COPY(-EINVAL, "transfer 1: [8185, +8)", "8192 bytes", t[1].offset = LENGTH - 7);
 	COPY(-EINVAL, "transfer 1: [18446744073709551615, +8)", "8192 bytes", t[1].offset = UINT64_MAX);
-	COPY(-EINVAL, "transfer 1: [0, +8)", "8192 bytes", t[1].local = (void *)(UINTPTR_MAX - 6));
+	COPY(-EINVAL, "transfer 1: 8 bytes pass", "address space", t[1].local = (void *)(UINTPTR_MAX - 6));
+	COPY(-EINVAL, "transfer 1: 8 bytes pass", "address space", (t[1].memory = NULL, t[1].offset = UINT64_MAX - 6));
 	CHECK(bytes[0] == 1, "nothing was copied");
 	t[0] = t[1] = good;
 	t[1].offset = LENGTH - 8;

@@ -234,10 +234,10 @@ static void kernels(const struct offered *o)
 	}
 	peerdma_ipc_counters(&c);
 	CHECK(!bad && c.copies[PEERDMA_IPC_PATH_KERNEL] == SMALL - 1, "right ones, and no byte beside; of host memory by an engine");
-	CHECK(!peerdma_ipc_copy(t, 3, done, 1) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) && !t[2].error &&
+	CHECK(!peerdma_ipc_copy(t, 20, done, 1) && !peerdma_ipc_signal_wait(done, PEERDMA_IPC_EQ, 1, 10000000000, NULL) && !t[2].error &&
 	      fake_ipc_cuda.modules == 1, "with a signal; compiled once");
 	fake_ipc_cuda.kernel_error = 700;
-	CHECK(peerdma_ipc_copy(t, 8, NULL, 0) == -EIO && t[0].error == -EIO && t[0].path == PEERDMA_IPC_PATH_NONE && !t[7].error,
+	CHECK(peerdma_ipc_copy(t, 20, NULL, 0) == -EIO && t[0].error == -EIO && t[0].path == PEERDMA_IPC_PATH_NONE && !t[7].error,
 	      "no launch: only those fail");
 	fake_ipc_cuda.kernel_error = 0;
 	t[0].length = 1 + (16 << 20);
@@ -246,12 +246,82 @@ static void kernels(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
+/* So many as a kernel is faster for, where one can make them; and no rows. */
+#define SCATTERED 16
+
 static enum peerdma_ipc_path path_of(struct peerdma_ipc_memory *m, unsigned long long local)
 {
-	struct peerdma_ipc_transfer t = reads(m, (void *)(uintptr_t)local, 0, 64);
+	struct peerdma_ipc_transfer t[SCATTERED];
 
-	t.flags |= PEERDMA_IPC_KERNEL;
-	return peerdma_ipc_copy(&t, 1, NULL, 0) || t.error ? PEERDMA_IPC_PATH_NONE : t.path;
+	for (unsigned int i = 0; i < SCATTERED; i++) {
+		t[i] = reads(m, (char *)(uintptr_t)local + i * 64, i * 7 % SCATTERED * 64, 64 - i);
+		t[i].flags |= PEERDMA_IPC_KERNEL;
+	}
+	if (peerdma_ipc_copy(t, SCATTERED, NULL, 0))
+		return PEERDMA_IPC_PATH_NONE;
+	for (unsigned int i = 1; i < SCATTERED; i++) {
+		if (t[i].error || t[i].path != t[0].path)
+			return PEERDMA_IPC_PATH_NONE;
+	}
+	return t[0].path;
+}
+
+/* The kernel only where it is faster: one copy, and rows, are an engine's. */
+static void faster(const struct offered *o)
+{
+	static struct peerdma_ipc_transfer t[64];
+	struct peerdma_ipc_memory *m = NULL;
+	unsigned long long device = 0;
+	unsigned int kernels = fake_ipc_cuda.kernels;
+	char *local;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of this process");
+	local = (char *)(uintptr_t)device;
+	t[0] = reads(m, local, 0, 4096);
+	t[0].flags |= PEERDMA_IPC_KERNEL;
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_CUDA, "one copy: an engine");
+	for (int i = 0; i < 64; i++) {
+		t[i] = reads(m, local + i * 128, (uint64_t)i * 96, 64);
+		t[i].flags |= PEERDMA_IPC_KERNEL;
+	}
+	CHECK(!peerdma_ipc_copy(t, 64, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_CUDA && t[63].path == PEERDMA_IPC_PATH_CUDA,
+	      "64 rows of another GPU: an engine");
+	CHECK(fake_ipc_cuda.kernels == kernels, "no kernel ran");
+	for (int i = 0; i < 64; i++)
+		t[i].offset = (uint64_t)(i * 11 % 64) * 96;
+	CHECK(!peerdma_ipc_copy(t, 64, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_KERNEL && fake_ipc_cuda.kernels == kernels + 1,
+	      "64 in another order: a kernel");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
+/* Copies within the process: by the same paths, with an address in place of opened memory. */
+static void within_process(void)
+{
+	static char from[256], to[256];
+	struct peerdma_ipc_transfer t[SCATTERED] = { { .size = sizeof(t[0]), .offset = (uintptr_t)to, .local = from, .length = 200 } };
+	unsigned long long a = 0, b = 0;
+
+	memset(from, 6, sizeof(from));
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_CPU && to[199] == 6 && !to[200], "host to host: the CPU");
+	t[0].flags = PEERDMA_IPC_READ;
+	to[0] = 9;
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && from[0] == 9, "the other way");
+	CHECK(!cuMemAlloc_v2(&a, LENGTH) && !cuMemAlloc_v2(&b, LENGTH), "device memory");
+	memset((void *)(uintptr_t)a, 1, LENGTH);
+	memset((void *)(uintptr_t)b, 2, LENGTH);
+	t[0] = (struct peerdma_ipc_transfer) { .size = sizeof(t[0]), .offset = a, .local = (void *)(uintptr_t)b, .length = 100 };
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_CUDA && ((char *)(uintptr_t)a)[99] == 2 &&
+	      ((char *)(uintptr_t)a)[100] == 1, "device to device: an engine");
+	t[0].local = from;
+	CHECK(!peerdma_ipc_copy(t, 1, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_CUDA && *(char *)(uintptr_t)a == 9, "host to device");
+	for (unsigned int i = 0; i < SCATTERED; i++)
+		t[i] = (struct peerdma_ipc_transfer) {
+			.size = sizeof(t[0]), .flags = PEERDMA_IPC_KERNEL, .offset = a + i * 64, .local = (char *)(uintptr_t)b + i * 7 % SCATTERED * 64,
+			.length = 64,
+		};
+	CHECK(!peerdma_ipc_copy(t, SCATTERED, NULL, 0) && t[0].path == PEERDMA_IPC_PATH_KERNEL && t[SCATTERED - 1].path == PEERDMA_IPC_PATH_KERNEL &&
+	      ((char *)(uintptr_t)a)[SCATTERED * 64 - 1] == 2, "scattered: a kernel");
+	CHECK(!cuMemFree_v2(a) && !cuMemFree_v2(b), "given back");
 }
 
 /* A kernel that touches what its context does not reach ends the context. */
@@ -480,9 +550,8 @@ static void captures(const struct offered *o)
 	t = reads(m, (void *)(uintptr_t)local, 0, LENGTH);
 	CHECK(!peerdma_ipc_copy(&t, 1, NULL, 0), "an engine copies: %s", peerdma_last_error());
 	CHECK(!peerdma_ipc_copy(&t, 1, s, 3) && !peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 3, 10000000000, NULL) && !t.error, "and sets a signal");
-	t.flags |= PEERDMA_IPC_KERNEL;
-	CHECK(!peerdma_ipc_copy(&t, 1, NULL, 0) && t.path == PEERDMA_IPC_PATH_KERNEL, "a kernel copies, which is loaded now");
-	t.flags |= PEERDMA_IPC_POLL;
+	CHECK(path_of(m, local) == PEERDMA_IPC_PATH_KERNEL, "a kernel copies, which is loaded now");
+	t.flags |= PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL;
 	t.length = 64;
 	CHECK(!until(&t, PEERDMA_IPC_PATH_POLL), "one that waits copies");
 	CHECK(!peerdma_ipc_signal_stream_set(s, stream, 4) && !peerdma_ipc_signal_wait(s, PEERDMA_IPC_EQ, 4, 10000000000, NULL), "a stream sets a signal");
@@ -651,6 +720,8 @@ int main(int argc, char **argv)
 	frees(&o[0]);
 	signals(&o[0]);
 	kernels(&o[0]);
+	faster(&o[0]);
+	within_process();
 	polls(&o[0]);
 	reach(&o[0]);
 	captures(&o[0]);

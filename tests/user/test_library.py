@@ -90,6 +90,11 @@ for name, since, symbol in rows("cuda/names.def"):
     if last and (last[0] > name or (last[0], last[2]) == (name, own) and last[1] <= int(since)):
         fail(f"cuda/names.def: {name} {since} is out of order")
     last = name, int(since), own
+# cudaTypedefs.h has a type for each of these names that cuda.h declares
+versions = {(row[0], row[1]) for row in rows("cuda/names.def")}
+for name, since in re.findall(r"PFN_(\w+?)_v(\d+)(?:_pt(?:ds|sz))?;", open(f"{include}/cudaTypedefs.h").read()):
+    if (name, since) not in versions:
+        fail(f"cudaTypedefs.h: PFN_{name}_v{since} belongs to no name of cuda/names.def")
 check("libcuda.so.1", ["cuda.h", "softgpu.h", "softgpu_inprocess.h"], r"(?:CUDAAPI|int|void) (cu\w+|softgpu_\w+)\(",
       symbols + ["softgpu_inprocess_transport", "softgpu_inprocess_begun", "softgpu_inprocess_core", "softgpu_inprocess_key"])
 runtime = [row[0] for row in rows("runtime/symbols.def")]

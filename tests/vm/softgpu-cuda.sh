@@ -4,6 +4,7 @@
 # The user libraries' tests (tests/user) on the module instead of in process.
 # vm: --cpus 1 --timeout 600 --gpus 2
 # vm-more: --timeout 600 --gpus 1 --kernel 6.12 --iommu on
+# vm-allow: ^softgpu: driver=581: must be
 
 . "$TOP/tests/vm/lib.sh"
 

@@ -17,12 +17,20 @@ parameters="bar1=64 bar1_reserved=1024"
 [ -n "$(lspci -n -d 1af4:1110)" ] || parameters="$parameters sysmem=128"
 insmod "$MODDIR/softgpu.ko" $parameters || die "softgpu.ko does not load"
 load_modules nvidia nvp2p_test
+# Where scripts look for the driver.
+grep -q '^NVRM version: NVIDIA UNIX Open Kernel Module for .*  610\.00\.01  Release Build ' /proc/driver/nvidia/version ||
+	die "/proc/driver/nvidia/version: $(cat /proc/driver/nvidia/version)"
+grep -qx 'GrdmaPciTopoCheckOverride: 0' /proc/driver/nvidia/params || die "/proc/driver/nvidia/params lacks the topology check"
+for gpu in $(lspci -n -D -d 1af4:1110 | cut -d' ' -f1); do
+	grep -q "^Bus Location: .*$gpu" "/proc/driver/nvidia/gpus/$gpu/information" || die "/proc/driver/nvidia/gpus has no $gpu"
+done
 "$BUILD/tests/kernel/nvp2p_rules" || die "the provider breaks rules of nv-p2p.h"
 unload_modules softgpu nvidia nvp2p_test
 
 # An aperture as before CUDA 7.
-insmod "$MODDIR/softgpu.ko" $parameters bar1_per_pin=1 || die "softgpu.ko does not load"
+insmod "$MODDIR/softgpu.ko" $parameters bar1_per_pin=1 driver=580 || die "softgpu.ko does not load"
 load_modules nvidia nvp2p_test
+grep -q '  580\.00\.01  ' /proc/driver/nvidia/version || die "/proc/driver/nvidia/version does not follow driver=580"
 "$BUILD/tests/kernel/nvp2p_rules" "taken anew" || die "the aperture is not counted by the pin"
 unload_modules softgpu nvidia nvp2p_test
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * copy.c - copies between this process's memory and the memory that it has opened.
+ * copy.c - copies between this process's memory and the memory that it has opened, or other memory of
+ * its own.
  *
  * All transfers are checked before the first copy. The export's state is checked before and after
  * each copy: if the export ended during a copy, the copy fails, because the bytes may be stale. An
@@ -14,12 +15,6 @@
 
 #define KERNEL_MOST	(16ULL << 20)
 #define POLL_MOST	(64ULL << 10)
-/*
- * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, single copies are
- * faster: the CPU submits the next copy while the GPU still makes the last one.
- */
-#define ROWS_FEWEST	3
-#define ROW_LONGEST	(2ULL << 20)
 #define TRANSFER_FIRST END_OF(struct peerdma_ipc_transfer, reserved)
 
 struct batch {
@@ -40,14 +35,39 @@ static const struct ipc_range *range_of(const struct peerdma_ipc_transfer *t)
 	return (const struct ipc_range *)t->memory;
 }
 
+/* The side that is not `local`: opened memory, or without that, an address of this process. */
+static void *there(const struct peerdma_ipc_transfer *t)
+{
+	return (char *)(t->memory ? t->memory->ptr : NULL) + t->offset;
+}
+
 static int live(const struct peerdma_ipc_transfer *t)
 {
-	const struct ipc_mapping *m = range_of(t)->mapping;
+	const struct ipc_mapping *m;
 
+	if (!t->memory)
+		return 0;
+	m = range_of(t)->mapping;
 	return ipc_exporter_live(m->exporter, m->slot, m->generation);
 }
 
+static int fail_live(const struct peerdma_ipc_transfer *t, int error)
+{
+	return ipc_fail_live(range_of(t)->mapping->exporter, error);
+}
+
 /* ---- checks ---- */
+
+static int check_opened(const struct peerdma_ipc_transfer *t, size_t i)
+{
+	if (!ipc_mine(range_of(t)->ipc))
+		return fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i);
+	if (t->length > t->memory->length || t->offset > t->memory->length - t->length)
+		return fail(-EINVAL, "transfer %zu: [%llu, +%llu) passes the end of the memory, which has %llu bytes", i,
+			    (unsigned long long)t->offset, (unsigned long long)t->length,
+			    (unsigned long long)t->memory->length);
+	return 0;
+}
 
 static int check(const struct batch *b)
 {
@@ -67,25 +87,29 @@ static int check(const struct batch *b)
 			return fail(-EINVAL,
 				    "transfer %zu: unknown flags, or something reserved is set; set both to zero",
 				    i);
-		if (!t->memory || (!t->local && t->length))
-			return fail(-EINVAL, "transfer %zu: %s is NULL", i,
-				    t->memory ? "local" : "memory");
-		if (!ipc_mine(range_of(t)->ipc))
-			return fail(-EPERM, "transfer %zu: a parent process opened the memory; open it here", i);
-		if (t->length > t->memory->length || t->offset > t->memory->length - t->length ||
-		    (uintptr_t)t->local + t->length < (uintptr_t)t->local)
-			return fail(-EINVAL, "transfer %zu: [%llu, +%llu) passes the end of the memory, which has %llu bytes", i,
-				    (unsigned long long)t->offset, (unsigned long long)t->length,
-				    (unsigned long long)t->memory->length);
+		if (t->length && (!t->local || !there(t)))
+			return fail(-EINVAL, "transfer %zu: %s", i,
+				    t->local ? "memory is NULL, and so is the address in offset" : "local is NULL");
+		if ((uintptr_t)t->local + t->length < (uintptr_t)t->local ||
+		    (uintptr_t)there(t) + t->length < (uintptr_t)there(t))
+			return fail(-EINVAL, "transfer %zu: %llu bytes pass the end of the address space", i,
+				    (unsigned long long)t->length);
+		ret = t->memory ? check_opened(t, i) : 0;
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
 
 /* ---- choosing the path ---- */
 
-static bool is_cuda(const struct peerdma_ipc_transfer *t)
+static bool opened_of_cuda(const struct peerdma_ipc_transfer *t)
 {
-	enum ipc_provider_id provider = range_of(t)->mapping->provider->id;
+	enum ipc_provider_id provider;
+
+	if (!t->memory)
+		return false;
+	provider = range_of(t)->mapping->provider->id;
 
 	return provider == IPC_CUDA || provider == IPC_CUDA_VMM || provider == IPC_CUDA_POOL;
 }
@@ -93,39 +117,21 @@ static bool is_cuda(const struct peerdma_ipc_transfer *t)
 /* For large copies the copy engines are as fast, and they leave the multiprocessors free. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	return t->length <= KERNEL_MOST &&
-	       ipc_cuda_kernel_reaches(reach, range_of(t)->mapping, t->local, t->length);
-}
-
-static int choose_by_local(const struct peerdma_ipc_transfer *t, enum peerdma_ipc_path *path)
-{
-	struct peerdma_memory local = { .size = sizeof(local) };
-	int ret = peerdma_query(NULL, t->local, &local);
-
-	if (ret)
-		return ret;
-	if (local.kind == PEERDMA_KIND_DEVICE || local.kind == PEERDMA_KIND_MANAGED)
-		*path = local.flags & PEERDMA_MEMORY_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CUDA;
-	else
-		*path = range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CPU;
-	return 0;
-}
-
-static int choose(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach,
-		  enum peerdma_ipc_path *path)
-{
-	if (!is_cuda(t))
-		return choose_by_local(t, path);
-	*path = t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach) ? PEERDMA_IPC_PATH_KERNEL : PEERDMA_IPC_PATH_CUDA;
-	return 0;
+	if (t->length > KERNEL_MOST)
+		return false;
+	return (t->memory ? ipc_cuda_kernel_reaches_mapping(reach, range_of(t)->mapping) :
+			    ipc_cuda_kernel_reaches(reach, &reach->there, there(t), t->length)) &&
+	       ipc_cuda_kernel_reaches(reach, &reach->local, t->local, t->length);
 }
 
 /* ---- copies ---- */
 
 static void count(const struct peerdma_ipc_transfer *t)
 {
-	struct ipc *ipc = range_of(t)->ipc;
+	struct ipc *ipc = t->memory ? range_of(t)->ipc : ipc_get();
 
+	if (!ipc)
+		return;
 	__atomic_fetch_add(&ipc->counters.copies[t->path], 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&ipc->counters.bytes[t->path], t->length, __ATOMIC_RELAXED);
 }
@@ -139,6 +145,13 @@ struct copy_list {
 	unsigned int n;
 };
 
+/* The buffer of device memory that was asked about last. */
+struct buffer {
+	uintptr_t base;
+	uint64_t length;
+	int device;
+};
+
 /* The copies collected for CUDA, and cached answers about their memory. */
 struct queue {
 	void *stream;
@@ -146,9 +159,9 @@ struct queue {
 	void *function;		/* the copy kernel */
 	bool asked;		/* whether `function` was looked up */
 	bool many;		/* the call has more than one transfer */
-	uintptr_t base;		/* device memory of the last query */
-	uint64_t length;
-	const struct ipc_mapping *mapping;	/* mapping and flags of the last engine copy */
+	bool one_gpu;		/* all in the list for the kernel is memory of one GPU */
+	struct buffer local, there;
+	const struct ipc_mapping *mapping;	/* mapping and flags of the last copy in a list */
 	uint32_t flags;
 	unsigned int group;
 };
@@ -173,40 +186,32 @@ static int set_result(struct peerdma_ipc_transfer *t, int error)
 	return error;
 }
 
-/* Launches the collected kernel copies. An error applies to all of them. */
-static int launch_kernel(struct queue *queue)
-{
-	struct copy_list *g = &queue->kernel;
-	int ret = g->n ? ipc_cuda_kernel(queue->stream, queue->function, &g->copies, g->n) : 0;
-
-	for (unsigned int i = 0; i < g->n; i++)
-		set_result(g->of[i], ret);
-	g->n = 0;
-	return ret;
-}
-
 /*
  * Adjacent buffers of two allocations must not be merged: CUDA copies within one allocation only.
  */
-static void set_group(struct queue *queue, const struct peerdma_ipc_transfer *t)
+static void set_group(struct queue *queue, struct copy_list *g, const struct peerdma_ipc_transfer *t)
 {
-	if (queue->mapping != range_of(t)->mapping || queue->flags != t->flags)
+	const struct ipc_mapping *mapping = t->memory ? range_of(t)->mapping : NULL;
+
+	if (queue->mapping != mapping || queue->flags != t->flags)
 		queue->group++;
-	queue->mapping = range_of(t)->mapping;
+	queue->mapping = mapping;
 	queue->flags = t->flags;
-	queue->engines.groups[queue->engines.n] = queue->group;
+	g->groups[g->n] = queue->group;
 }
 
 static int copy_rows(void *stream, const struct ipc_copy_2d *rows, bool all)
 {
 	const struct ipc_copy *first = rows->first;
 
-	if (rows->n == 1)
-		return -EOPNOTSUPP;
-	if (rows->to_pitch == first->length && rows->from_pitch == first->length)
+	switch (ipc_rows_of(rows, all)) {
+	case IPC_ROWS_ADJOIN:
 		return ipc_cuda_copy(stream, first->to, first->from, rows->n * first->length);
-	return (all || rows->n >= ROWS_FEWEST) && first->length <= ROW_LONGEST ?
-	       ipc_cuda_copy_2d(stream, rows) : -EOPNOTSUPP;
+	case IPC_ROWS_2D:
+		return ipc_cuda_copy_2d(stream, rows);
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 /* Submits the copies that form rows as 2D copies. The other copies stay, in order. */
@@ -221,7 +226,7 @@ static void take_rows(struct queue *queue)
 
 		rows = ipc_copy_2d(g->copies.copy, g->groups, i, g->n);
 		taken = !copy_rows(queue->stream, &rows, rows.n == g->n);
-		if (!taken && rows.n > 1 && rows.n < ROWS_FEWEST)
+		if (!taken && rows.n > 1 && rows.n < IPC_ROWS_FEWEST)
 			/*
 			 * leave the last row for the next call: it may begin another group of rows
 			 */
@@ -263,6 +268,39 @@ static int launch_engines(struct queue *queue)
 	return first;
 }
 
+/* The engines get what was collected for the kernel. Returns an error of what they had before. */
+static int leave_to_engines(struct queue *queue)
+{
+	struct copy_list *from = &queue->kernel, *to = &queue->engines;
+	int ret = to->n + from->n > IPC_COPIES ? launch_engines(queue) : 0;
+
+	for (unsigned int i = 0; i < from->n; i++) {
+		from->of[i]->path = PEERDMA_IPC_PATH_CUDA;
+		to->copies.copy[to->n] = from->copies.copy[i];
+		to->groups[to->n] = from->groups[i];
+		to->of[to->n++] = from->of[i];
+	}
+	from->n = 0;
+	return ret;
+}
+
+/* Launches the collected kernel copies, unless engines are faster. An error applies to all of them. */
+static int launch_kernel(struct queue *queue)
+{
+	struct copy_list *g = &queue->kernel;
+	int ret;
+
+	if (!g->n)
+		return 0;
+	if (!ipc_kernel_is_faster(&g->copies, g->groups, g->n, queue->one_gpu))
+		return leave_to_engines(queue);
+	ret = ipc_cuda_kernel(queue->stream, queue->function, &g->copies, g->n);
+	for (unsigned int i = 0; i < g->n; i++)
+		set_result(g->of[i], ret);
+	g->n = 0;
+	return ret;
+}
+
 static int full(struct queue *queue)
 {
 	if (queue->kernel.n == IPC_COPIES)
@@ -270,26 +308,66 @@ static int full(struct queue *queue)
 	return queue->engines.n == IPC_COPIES ? launch_engines(queue) : 0;
 }
 
-static bool query_device(struct queue *queue, const void *ptr)
+static bool query_device(struct queue *queue, struct buffer *last, const void *ptr)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 
 	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
 	    memory.flags & PEERDMA_MEMORY_HSA)
 		return false;
-	queue->base = memory.base;
-	queue->length = memory.length;
+	*last = (struct buffer){ memory.base, memory.length, memory.device };
 	queue->group++;
 	return true;
 }
 
 /*
- * Consecutive transfers usually use one buffer. The program may not free it during the call, so the
- * last query stays valid.
+ * Consecutive transfers usually use one buffer on each side. The program may not free it during the
+ * call, so the last query stays valid.
  */
-static bool on_device(struct queue *queue, const void *ptr)
+static bool on_device(struct queue *queue, struct buffer *last, const void *ptr)
 {
-	return (uintptr_t)ptr - queue->base < queue->length || query_device(queue, ptr);
+	return (uintptr_t)ptr - last->base < last->length || query_device(queue, last, ptr);
+}
+
+/* The path that the memory at an address of this process needs: the CPU's is less than a GPU's. */
+static int path_for(struct queue *queue, struct buffer *last, const void *ptr,
+		    enum peerdma_ipc_path *path)
+{
+	struct peerdma_memory memory = { .size = sizeof(memory) };
+	int ret;
+
+	*path = PEERDMA_IPC_PATH_CUDA;
+	if (on_device(queue, last, ptr))
+		return 0;
+	ret = peerdma_query(NULL, ptr, &memory);
+	if (ret)
+		return ret;
+	*path = PEERDMA_IPC_PATH_CPU;
+	if (memory.kind == PEERDMA_KIND_DEVICE || memory.kind == PEERDMA_KIND_MANAGED)
+		*path = memory.flags & PEERDMA_MEMORY_HSA ? PEERDMA_IPC_PATH_HSA : PEERDMA_IPC_PATH_CUDA;
+	return 0;
+}
+
+static int choose(struct queue *queue, const struct peerdma_ipc_transfer *t,
+		  struct ipc_reach *reach, enum peerdma_ipc_path *path)
+{
+	enum peerdma_ipc_path of_there = PEERDMA_IPC_PATH_CUDA;
+	int ret = 0;
+
+	*path = PEERDMA_IPC_PATH_CUDA;
+	if (!opened_of_cuda(t)) {
+		ret = path_for(queue, &queue->local, t->local, path);
+		if (t->memory)
+			of_there = range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA :
+										    PEERDMA_IPC_PATH_CPU;
+		else if (!ret)
+			ret = path_for(queue, &queue->there, there(t), &of_there);
+		if (*path == PEERDMA_IPC_PATH_CPU)
+			*path = of_there;
+	}
+	if (!ret && *path == PEERDMA_IPC_PATH_CUDA && t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach))
+		*path = PEERDMA_IPC_PATH_KERNEL;
+	return ret;
 }
 
 /*
@@ -298,27 +376,39 @@ static bool on_device(struct queue *queue, const void *ptr)
  */
 static bool can_batch(struct queue *queue, const struct peerdma_ipc_transfer *t)
 {
-	return queue->many && is_cuda(t) && on_device(queue, t->local);
+	return queue->many && on_device(queue, &queue->local, t->local) &&
+	       (t->memory ? opened_of_cuda(t) : on_device(queue, &queue->there, there(t)));
+}
+
+/* For a transfer that the kernel can make. */
+static void note_gpus(struct queue *queue, const struct peerdma_ipc_transfer *t)
+{
+	bool one = on_device(queue, &queue->local, t->local) &&
+		   on_device(queue, &queue->there, there(t)) &&
+		   queue->local.device == queue->there.device;
+
+	queue->one_gpu = one && (queue->one_gpu || !queue->kernel.n);
 }
 
 static int copy_one(struct peerdma_ipc_transfer *t, struct queue *queue)
 {
-	char *there = (char *)t->memory->ptr + t->offset;
-	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there;
-	const void *from = t->flags & PEERDMA_IPC_READ ? there : t->local;
+	void *to = t->flags & PEERDMA_IPC_READ ? t->local : there(t);
+	const void *from = t->flags & PEERDMA_IPC_READ ? there(t) : t->local;
 	int ret = live(t);
 
 	if (ret)
-		return ipc_fail_live(range_of(t)->mapping->exporter, ret);
+		return fail_live(t, ret);
 	switch (t->path) {
 	case PEERDMA_IPC_PATH_CUDA:
 		if (can_batch(queue, t)) {
-			set_group(queue, t);
+			set_group(queue, &queue->engines, t);
 			return add(&queue->engines, t, to, from);
 		}
 		ret = ipc_cuda_copy(queue->stream, (uintptr_t)to, (uintptr_t)from, t->length);
 		return set_result(t, ret) ? ret : -EINPROGRESS;
 	case PEERDMA_IPC_PATH_KERNEL:
+		note_gpus(queue, t);
+		set_group(queue, &queue->kernel, t);
 		return add(&queue->kernel, t, to, from);
 	case PEERDMA_IPC_PATH_HSA:
 		ret = ipc_hsa_copy(to, from, t->length);
@@ -329,7 +419,7 @@ static int copy_one(struct peerdma_ipc_transfer *t, struct queue *queue)
 	if (ret)
 		return ret;
 	ret = live(t);
-	return set_result(t, ret ? ipc_fail_live(range_of(t)->mapping->exporter, ret) : 0);
+	return set_result(t, ret ? fail_live(t, ret) : 0);
 }
 
 /*
@@ -382,7 +472,8 @@ static int start(struct batch *b, void **stream, bool *pending)
 	queue.kernel.n = queue.engines.n = 0;
 	queue.asked = false;
 	queue.many = b->n > 1;
-	queue.base = queue.length = 0;
+	queue.one_gpu = false;
+	queue.local = queue.there = (struct buffer){ 0 };
 	queue.mapping = NULL;
 	queue.flags = queue.group = 0;
 	for (size_t i = 0; i < b->n; i++) {
@@ -390,7 +481,7 @@ static int start(struct batch *b, void **stream, bool *pending)
 		enum peerdma_ipc_path path = PEERDMA_IPC_PATH_NONE;
 
 		t->path = PEERDMA_IPC_PATH_NONE;
-		ret = t->length ? choose(t, &reach, &path) : 0;
+		ret = t->length ? choose(&queue, t, &reach, &path) : 0;
 		if (!ret && (path == PEERDMA_IPC_PATH_CUDA || path == PEERDMA_IPC_PATH_KERNEL) &&
 		    !queue.stream)
 			ret = ipc_cuda_stream(&queue.stream);
@@ -437,23 +528,23 @@ static bool small_enough(uint64_t to, uint64_t from, uint64_t length)
 static int polled(struct batch *b)
 {
 	struct peerdma_ipc_transfer *t = at(b, 0);
-	uint64_t there = (uintptr_t)t->memory->ptr + t->offset, local = (uintptr_t)t->local;
+	uint64_t other = (uintptr_t)there(t), local = (uintptr_t)t->local;
 	bool reads = t->flags & PEERDMA_IPC_READ;
 	struct ipc_reach reach = { 0 };
 	int ret;
 
 	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length ||
-	    !small_enough(there, local, t->length) || !is_cuda(t) || live(t) ||
+	    !small_enough(other, local, t->length) || (t->memory && !opened_of_cuda(t)) || live(t) ||
 	    !kernel_can(t, &reach))
 		return -EOPNOTSUPP;
 	t->path = PEERDMA_IPC_PATH_POLL;
-	ret = ipc_cuda_poll(reach.context, reads ? local : there, reads ? there : local, t->length);
+	ret = ipc_cuda_poll(reach.context, reads ? local : other, reads ? other : local, t->length);
 	if (ret == -EOPNOTSUPP)
 		return ret;
 	if (!ret)
 		ret = live(t);
 	if (ret && ret != -EIO)
-		ipc_fail_live(range_of(t)->mapping->exporter, ret);
+		fail_live(t, ret);
 	t->error = set_result(t, ret);
 	return ret;
 }

@@ -8,6 +8,11 @@
  */
 #include "ipc.h"
 
+/*
+ * A 2D copy takes as long as two copies of a batch. For long rows within one GPU, single copies are
+ * faster: the CPU submits the next copy while the GPU still makes the last one.
+ */
+#define ROW_LONGEST	(2ULL << 20)
 #define PITCH_MOST	0x7fffffffULL	/* CU_DEVICE_ATTRIBUTE_MAX_PITCH of NVIDIA's GPUs */
 
 /*
@@ -43,4 +48,15 @@ struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int
 	rows.to_pitch = back ? -to_step : to_step;
 	rows.from_pitch = back ? -from_step : from_step;
 	return rows;
+}
+
+enum ipc_rows ipc_rows_of(const struct ipc_copy_2d *rows, bool all)
+{
+	uint64_t length = rows->first->length;
+
+	if (rows->n == 1)
+		return IPC_ROWS_NONE;
+	if (rows->to_pitch == length && rows->from_pitch == length)
+		return IPC_ROWS_ADJOIN;
+	return (all || rows->n >= IPC_ROWS_FEWEST) && length <= ROW_LONGEST ? IPC_ROWS_2D : IPC_ROWS_NONE;
 }

@@ -105,27 +105,32 @@ static bool reaches(const struct ipc_reach *r, const struct peerdma_memory *memo
 	       context == r->current;
 }
 
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+bool ipc_cuda_kernel_reaches_mapping(struct ipc_reach *r, const struct ipc_mapping *m)
+{
+	return query_context(r) &&
+	       (m->provider->id == IPC_CUDA ? m->context == r->context :
+					      ipc_cuda_vmm_reached(m, r->device));
+}
+
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, struct ipc_reached *last, const void *ptr,
 			     uint64_t length)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
-	uint64_t addr = (uintptr_t)local;
+	uint64_t addr = (uintptr_t)ptr;
 
-	if (!query_context(r) ||
-	    !(m->provider->id == IPC_CUDA ? m->context == r->context :
-					    ipc_cuda_vmm_reached(m, r->device)))
+	if (!query_context(r))
 		return false;
 	/*
 	 * Consecutive transfers usually use one buffer. The program may not free it during the
 	 * call.
 	 */
-	if (addr - r->base < r->length)
-		return length <= r->base + r->length - addr;
-	if (peerdma_query(NULL, local, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
+	if (addr - last->base < last->length)
+		return length <= last->base + last->length - addr;
+	if (peerdma_query(NULL, ptr, &memory) || memory.kind != PEERDMA_KIND_DEVICE ||
 	    memory.flags & PEERDMA_MEMORY_HSA || !reaches(r, &memory, addr))
 		return false;
-	r->base = memory.base;
-	r->length = memory.length;
+	last->base = memory.base;
+	last->length = memory.length;
 	return length <= memory.base + memory.length - addr;
 }
 

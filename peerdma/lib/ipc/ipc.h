@@ -466,6 +466,14 @@ struct ipc_copy_2d {
 /* Returns the rows that start with copy[begin], at least one. All have the same group. */
 struct ipc_copy_2d ipc_copy_2d(const struct ipc_copy *copies, const unsigned int *groups,
 			       unsigned int begin, unsigned int end);
+/* How engines make a group of rows: one by one, as one plain copy, or as one 2D copy. */
+#define IPC_ROWS_FEWEST	3	/* for a 2D copy beside other copies */
+enum ipc_rows { IPC_ROWS_NONE, IPC_ROWS_ADJOIN, IPC_ROWS_2D };
+/* all: there are no other copies in the list. */
+enum ipc_rows ipc_rows_of(const struct ipc_copy_2d *rows, bool all);
+/* faster.c: one_gpu: all sources and targets are in one GPU's memory. */
+bool ipc_kernel_is_faster(const struct ipc_copies *copies, const unsigned int *groups, unsigned int n,
+			  bool one_gpu);
 /* cuda_copy.c: copies on a stream of the current context. 0 or -errno with text. */
 int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
@@ -493,11 +501,15 @@ struct ipc_reach {
 	uint64_t context;
 	void *current;
 	int device;
-	uint64_t base, length;		/* the last buffer in reach */
+	struct ipc_reached {
+		uint64_t base, length;	/* the last buffer in reach */
+	} local, there;
 };
 /* Whether the error is temporary: out of memory, or the program records a graph. */
 bool ipc_cuda_passing(int error);
-bool ipc_cuda_kernel_reaches(struct ipc_reach *r, const struct ipc_mapping *m, const void *local,
+/* Memory that this process opened, and memory of its own; `last` is r->local or r->there. */
+bool ipc_cuda_kernel_reaches_mapping(struct ipc_reach *r, const struct ipc_mapping *m);
+bool ipc_cuda_kernel_reaches(struct ipc_reach *r, struct ipc_reached *last, const void *ptr,
 			     uint64_t length);
 void *ipc_cuda_kernel_load(void **module, bool *later);
 int ipc_cuda_kernel(void *stream, void *function, const struct ipc_copies *copies, unsigned int n);

@@ -4,7 +4,8 @@
  * functions that NVIDIA's driver exports to third parties.
  *
  * It behaves exactly as NVIDIA's open kernel modules of release 595; nv-p2p.h lists the
- * exceptions and their reasons.
+ * exceptions and their reasons. What another release is known to do otherwise, and what
+ * /proc/driver/nvidia says, follows softgpu.ko's parameter `driver`.
  *
  * nvidia_get_rm_ops is not among them: it is for NVIDIA's own other modules
  * (nvidia-uvm, nvidia-modeset), which cannot run on a software GPU.
@@ -37,12 +38,14 @@ static int __init nvp2p_init(void)
 	nvp2p_lock_init();
 	if (coherent)
 		sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_COHERENT);
+	nvp2p_proc_init();
 	pr_info("this is softgpu's stand-in for NVIDIA's driver, for tests: nvidia_p2p of release " NVP2P_VERSION "\n");
 	return 0;
 }
 
 static void __exit nvp2p_exit(void)
 {
+	nvp2p_proc_uninit();
 	/*
 	 * The last pin has released this module in its free callback, which may not have
 	 * returned yet, but does not sleep any more.

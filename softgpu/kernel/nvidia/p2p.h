@@ -131,4 +131,10 @@ bool nvp2p_fill_pages(struct nvp2p_table *t);
 /* dma.c: ends the mappings that a client has left; no client can reach the table any more. */
 void nvp2p_dma_sweep(struct nvp2p_table *t);
 
+/* ---- proc.c: /proc/driver/nvidia ---- */
+
+/* What cannot be created is left out. */
+void nvp2p_proc_init(void);
+void nvp2p_proc_uninit(void);
+
 #endif
