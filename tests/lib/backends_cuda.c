@@ -101,6 +101,28 @@ CASE(dmabuf)
 	peerdma_close(ctx);
 }
 
+/* The module's driver does not pin it, and CUDA exports it. */
+CASE(not_capable)
+{
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+
+	fake.pin_error = -ENXIO;
+	cuda->memory[0].context = NULL;		/* cuMemCreate()'s */
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), 0);
+	is_of(region, "dmabuf", 1);
+	assert_non_null(strstr(peerdma_why(region), "kernel: this memory is not capable of GPUDirect RDMA"));
+	peerdma_close(ctx);
+	ctx = open_with("kernel", 0);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -ENXIO);
+	says("give cuMemCreate() allocFlags.gpuDirectRDMACapable = 1, or use CUDA's dma-bufs (back-end 'dmabuf')");
+	cuda->memory[0].rdma_capable = 1;
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -ENXIO);
+	assert_null(strstr(peerdma_last_error(), "GPUDirect RDMA"));
+	peerdma_close(ctx);
+}
+
 /* What is missing is a better back-end: why there is none is in the text. */
 CASE(no_views)
 {

@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include "../charge.h"
 #include "p2p.h"
 
@@ -110,6 +111,17 @@ static void take_back(struct nvp2p_table *t, bool persistent)
 	sg_pin_put(softgpu_core(), key, persistent);
 }
 
+/*
+ * NVIDIA's driver refuses such memory without a word, and the client passes -EINVAL on, or
+ * "Bad address".
+ */
+static int not_rdma_capable(u64 va, u64 length)
+{
+	pr_notice_ratelimited("[%#llx, +%#llx) of %s (%d) is not pinned: cuMemCreate() made this memory without allocFlags.gpuDirectRDMACapable; set it, or register a dma-buf of the memory\n",
+			      va, length, current->comm, current->tgid);
+	return -EINVAL;
+}
+
 /* Without a callback the pin is persistent, and has these flags. */
 static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		     struct nvidia_p2p_page_table **page_table,
@@ -141,7 +153,7 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 	if (err) {
 		*page_table = NULL;
 		table_free(t);
-		return nvp2p_errno(err);
+		return err == -EACCES ? not_rdma_capable(va, length) : nvp2p_errno(err);
 	}
 	err = table_fill(t);
 	if (err) {
