@@ -166,6 +166,28 @@ CASE(captured)
 	assert_int_equal(cuda->capture_mode, 0);
 }
 
+/* CUDA exports only from the start of an allocation on: the pin begins there. */
+CASE(from_the_start)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	int fd;
+
+	fake.open_error = -ENOENT;
+	cuda->from_start = 1;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory + 3 * PAGE + 100, PAGE, PEERDMA_DIRECT, NULL, &region), 0);
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_true(s.addr == (uintptr_t)memory + 3 * PAGE + 100 && s.length == PAGE);
+	assert_true(s.pinned_addr == (uintptr_t)memory && s.pinned_length == 5 * PAGE);
+	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 5 * PAGE);
+	close(fd);
+	assert_int_equal(peerdma_unpin(region), 0);
+	peerdma_close(ctx);
+}
+
 CASE(dmabuf_fails)
 {
 	static const struct {
