@@ -167,7 +167,7 @@ enum peerdma_kind {
 #define PEERDMA_MEMORY_CUDA	(1U << 0) /* CUDA manages this memory; host memory: CUDA has page-locked it */
 #define PEERDMA_MEMORY_VMM	(1U << 1) /* made by cuMemCreate and cuMemMap */
 #define PEERDMA_MEMORY_POOL	(1U << 2) /* from a stream-ordered pool: cuMemAllocAsync */
-#define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* can be pinned: not managed, nor cuMemCreate() without gpuDirectRDMACapable */
+#define PEERDMA_MEMORY_PINNABLE	(1U << 3) /* the GPU's driver pins it: not managed, nor cuMemCreate() without gpuDirectRDMACapable (that: back-end dmabuf) */
 #define PEERDMA_MEMORY_HSA	(1U << 4) /* GPU memory of AMD's HSA runtime: hipMalloc */
 
 struct peerdma_memory {

@@ -110,6 +110,9 @@ int refuse_export(const struct peerdma_region *region, uint64_t offset, uint64_t
 /* backend.c: for a call that the region's back-end does not have. */
 int backend_cannot(const struct peerdma_region *region, const char *call, const char *what);
 
+/* backend.c: for memory that the GPU's driver does not pin, though CUDA exports it.  -ENXIO. */
+int fail_not_capable(struct peerdma_region *region);
+
 /*
  * event_queue.c: a back-end's word that the region's memory goes away: from here on it is
  * not valid, and its notice waits.  Once.

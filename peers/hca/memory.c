@@ -127,8 +127,11 @@ static int add_page(struct builder *b, dma_addr_t dma, u64 length)
 {
 	phys_addr_t phys = translate(b->memory, dma);
 
-	if (phys == no_translation)
+	if (phys == no_translation) {
+		ibdev_notice_ratelimited(b->memory->ibdev, "the IOMMU domain of %s has no translation of %pad: its exporter has not mapped it for this function\n",
+					 dev_name(b->memory->dev), &dma);
 		return -EFAULT;
+	}
 	if (!b->n || dma != b->next_dma || phys != b->next_phys || IS_ALIGNED(phys, HCA_BAR_PART)) {
 		/* Translations have changed since the runs were counted. */
 		if (b->runs && b->n == b->limit)

@@ -341,6 +341,7 @@ struct sg_pin_who {
  * the memory at once, the callback may run before this call returns.
  *
  * -EINVAL  not VRAM of that process or token, or unmapped, or spans allocations
+ * -EACCES  made with SOFTGPU_PHYS_NO_RDMA; a struct sg_movable of it may be taken and pinned
  * -EIO     p2p_token given without va_space_token
  * -ENOSPC  BAR1 is exhausted; strict: or VRAM, for a copy of managed memory
  * -ENODEV  the GPU was removed
@@ -369,7 +370,7 @@ struct sg_movable {
 u64 sg_mapping_end(struct sg *sg, const void *proc_key, u64 va);
 /*
  * Takes a reference to [va, va + length), with the same rules and errnos as sg_pin_get(),
- * except ENOMEM and ENOSPC.
+ * except EACCES, ENOMEM and ENOSPC.
  */
 int sg_movable_get(struct sg *sg, struct sg_movable *movable, const struct sg_pin_who *who, u64 va,
 		   u64 length);

@@ -260,9 +260,15 @@ struct softgpu_dmabuf {
 	__u32 reserved;
 };
 
+/*
+ * The memory is not for other devices' drivers: no personality pins it, by any handle or
+ * mapping.  Dma-bufs of it are made.  As cuMemCreate() without gpuDirectRDMACapable.
+ */
+#define SOFTGPU_PHYS_NO_RDMA	1
+
 struct softgpu_phys_create {
 	__u32 size;
-	__u32 flags;		/* 0 */
+	__u32 flags;		/* 0 or SOFTGPU_PHYS_NO_RDMA */
 	__u64 length;		/* multiple of 64 KiB */
 	__u32 handle;		/* out; PHYS_RELEASE (softgpu_handle) drops it, maps keep the memory */
 	__u32 reserved;

@@ -10,6 +10,7 @@
  *   seed                           of that choice
  *   strict                         asynchronous device work is held back
  *   device_pointers                host memory has device pointers that differ from host pointers
+ *   dmabuf_raw, dmabuf_whole       faults of a driver's exports: export.c
  *
  * The Tegra personality, which pins host memory, obeys fail_pin, fail_map,
  * callback_delay_ms (its callback comes on put_pages, too), revoke_every and seed.
@@ -17,10 +18,13 @@
  *   revoke   write a serial of N/pins: that pin is revoked, its memory stays
  *   rules    the ordering rules that strict mode saw broken, with counts
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
+#include "fault.h"
 #include "softgpu.h"
 
 /* Makes reading all settings, changing one and writing all back one step. */
@@ -51,6 +55,18 @@ static int knob_set(void *data, u64 value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(knob_fops, knob_get, knob_set, "%llu\n");
 
+static int fault_get(void *data, u64 *value)
+{
+	*value = softgpu_fault_value(data);
+	return 0;
+}
+
+static int fault_set(void *data, u64 value)
+{
+	return softgpu_fault_set(data, value);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(fault_fops, fault_get, fault_set, "%llu\n");
+
 static int revoke_set(void *data, u64 serial)
 {
 	return sg_pin_revoke(softgpu_sg, serial);
@@ -68,6 +84,8 @@ static int rules_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rules);
 
+static struct softgpu_fault *const faults[] = { &softgpu_dmabuf_raw, &softgpu_dmabuf_whole };
+
 void softgpu_chaos_init(struct dentry *root)
 {
 	struct dentry *dir = debugfs_create_dir("chaos", root);
@@ -76,6 +94,8 @@ void softgpu_chaos_init(struct dentry *root)
 
 	for (i = 0; (knob = sg_chaos_knob(i)); i++)
 		debugfs_create_file_unsafe(knob->name, 0600, dir, (void *)i, &knob_fops);
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		debugfs_create_file_unsafe(faults[i]->name, 0600, dir, faults[i], &fault_fops);
 	debugfs_create_file_unsafe("revoke", 0200, dir, NULL, &revoke_fops);
 	debugfs_create_file("rules", 0444, dir, NULL, &rules_fops);
 }

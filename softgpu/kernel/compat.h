@@ -6,6 +6,7 @@
 #include <linux/device/class.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/version.h>
 
 /* 6.12: moved. */
@@ -87,6 +88,20 @@ static inline long softgpu_get_user_pages(unsigned long start, unsigned long n, 
 	return get_user_pages(start, n, flags, pages, NULL);
 #else
 	return get_user_pages(start, n, flags, pages);
+#endif
+}
+
+/* 6.4: a module has an array of memory areas. */
+static inline bool softgpu_in_module_text(const void *p, const struct module *module)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	const void *base = module->core_layout.base;
+
+	return (uintptr_t)p - (uintptr_t)base < module->core_layout.text_size;
+#else
+	const struct module_memory *text = &module->mem[MOD_TEXT];
+
+	return (uintptr_t)p - (uintptr_t)text->base < text->size;
 #endif
 }
 

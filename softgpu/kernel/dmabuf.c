@@ -342,6 +342,15 @@ static bool is_dynamic(struct sg_client *client, u64 va)
 	}
 }
 
+/* Allocations of less than a page share it; the page counts as the start. */
+static bool is_start(struct sg_client *client, u64 va)
+{
+	struct sg_found found;
+
+	return !sg_find(softgpu_sg, sg_client_key(client), va, &found) &&
+	       va == round_down(found.base, PAGE_SIZE);
+}
+
 int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd)
 {
 	u64 end = a->va + a->length;
@@ -352,6 +361,8 @@ int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a
 		return -EINVAL;
 	if (!a->length || end < a->va || end > round_down(U64_MAX, SG_PAGE_SIZE) ||
 	    !PAGE_ALIGNED(a->va | a->length) || a->length > softgpu_max_vram())
+		return -EINVAL;
+	if (!is_start(client, a->va) && softgpu_fault_hits(&softgpu_dmabuf_whole))
 		return -EINVAL;
 	dmabuf = is_dynamic(client, a->va) ? softgpu_dynamic_export(client, a->va, a->length) :
 		static_export(client, a->va, a->length);

@@ -13,6 +13,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/scatterlist.h>
+#include "fault.h"
 #include "softgpu_kapi.h"
 
 /* The part of an export that lies in one mapping of the process. */
@@ -47,6 +48,7 @@ struct mapping {
 	struct device *dev;
 	enum dma_data_direction dir;
 	bool resource;			/* mapped as a resource, not as pages */
+	bool raw;			/* not mapped at all: dmabuf_raw */
 	/* dynamic exports only; under the reservation lock */
 	bool due;			/* the importer was asked to unmap, at `told' */
 	bool late;			/* it did not in time, and the log named it */

@@ -40,8 +40,23 @@ static u64 phys_at(const struct export *x, u64 at, u64 *run)
 	return phys;
 }
 
+/* chaos.c has a file for each. */
+struct softgpu_fault softgpu_dmabuf_raw = {
+	.name = "dmabuf_raw",
+	.what = "importers behind an IOMMU get addresses in the BAR that are not mapped for them",
+	.max = 1,
+};
+
+struct softgpu_fault softgpu_dmabuf_whole = {
+	.name = "dmabuf_whole",
+	.what = "memory is exported only from the start of an allocation on",
+	.max = 1,
+};
+
 static void mapping_unmap(struct mapping *m)
 {
+	if (m->raw)
+		m->nruns = 0;
 	while (m->nruns) {
 		m->nruns--;
 		softgpu_peer_unmap(m->dev, m->runs[m->nruns].addr, m->runs[m->nruns].length, m->dir,
@@ -76,7 +91,7 @@ static int map_run(struct mapping *m, u64 phys, u64 length, u64 last)
 				   dev_name(m->dev), phys, last);
 		return -EIO;
 	}
-	addr = softgpu_peer_map(m->dev, phys, length, m->dir, m->resource);
+	addr = m->raw ? phys : softgpu_peer_map(m->dev, phys, length, m->dir, m->resource);
 	if (dma_mapping_error(m->dev, addr))
 		return -EIO;
 	m->runs[m->nruns].addr = addr;
@@ -127,6 +142,8 @@ static int mapping_create(const struct export *x, struct device *dev, enum dma_d
 	m->dev = dev;
 	m->dir = dir;
 	m->resource = x->on_pci;
+	m->raw = x->on_pci && softgpu_is_translated(dev) &&
+		 softgpu_fault_hits(&softgpu_dmabuf_raw);
 	err = softgpu_sg_alloc(&m->table, nsegments);
 	if (err) {
 		kvfree(m);

@@ -102,6 +102,10 @@ struct softgpu_dmabuf;
 /* SOFTGPU_DMABUF on behalf of a client; the new descriptor goes to *ufd. */
 int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd);
 
+/* export.c: faults of a driver's exports. */
+struct softgpu_fault;
+extern struct softgpu_fault softgpu_dmabuf_raw, softgpu_dmabuf_whole;
+
 /* ---- debugfs.c: /sys/kernel/debug/softgpu/N ---- */
 
 void softgpu_debugfs_init(void);

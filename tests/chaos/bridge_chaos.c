@@ -6,9 +6,12 @@
  *
  *   bridge_chaos PCI-ADDRESS-OF-A-DMA-CARD
  */
+#include <poll.h>
+
 #include "cuda.h"
 #include "peerdma.h"
-#include "vmtest.h"
+#include "uapi/peerdma_ioctl.h"
+#include "sgraw.h"
 
 #define PARAMETERS	"/sys/module/nvidia/parameters/"
 #define CHAOS		"/sys/kernel/debug/softgpu/chaos/"
@@ -113,6 +116,119 @@ static void other_knobs(CUdeviceptr p)
 	EXPECT(try_pin(p, 0), 0);
 }
 
+/* What other releases of the driver do: the bridge refuses, or does not mind. */
+static void other_releases(CUdeviceptr p)
+{
+	set(PARAMETERS "get_race", "1");
+	EXPECT(try_pin(p, 0), -ENXIO);
+	EXPECT(bar1_used(), 0);
+	set(PARAMETERS "get_race", "1");
+	EXPECT(try_pin(p, PEERDMA_PERSISTENT), -ENXIO);
+	EXPECT(try_pin(p, 0), 0);
+	/* 524 is the kernel's own: programs get 95. */
+	set(PARAMETERS "unsupported", "1");
+	EXPECT(try_pin(p, 0), -EOPNOTSUPP);
+	EXPECT(try_pin(p, PEERDMA_PERSISTENT), -EOPNOTSUPP);
+	set(PARAMETERS "unsupported", "0");
+	set(PARAMETERS "put_null", "1");
+	EXPECT(try_pin(p, 0), 0);
+	EXPECT(try_pin(p, PEERDMA_PERSISTENT), 0);
+	set(PARAMETERS "put_null", "0");
+}
+
+/* The second callback must not end another pin, nor free the table once more. */
+static void called_twice(void)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	struct peerdma_region *first, *second;
+	CUdeviceptr a, b;
+
+	set(PARAMETERS "callback_twice", "1");
+	OK(cuMemAlloc(&a, SIZE));
+	OK(cuMemAlloc(&b, SIZE));
+	EXPECT(peerdma_pin(ctx, (void *)(uintptr_t)a, SIZE, PEERDMA_DEVICE, NULL, &first), 0);
+	EXPECT(peerdma_pin(ctx, (void *)(uintptr_t)b, SIZE, PEERDMA_DEVICE, NULL, &second), 0);
+	OK(cuMemFree(a));
+	EXPECT(bar1_used(), SIZE);
+	EXPECT(peerdma_status(first, &status), 0);
+	CHECK(status.state == PEERDMA_STATE_REVOKED, "the pin is in state %u", status.state);
+	EXPECT(peerdma_status(second, &status), 0);
+	CHECK(status.state == PEERDMA_STATE_LIVE, "the other pin is in state %u", status.state);
+	EXPECT(peerdma_unpin(first), 0);
+	EXPECT(peerdma_unpin(second), 0);
+	OK(cuMemFree(b));
+	set(PARAMETERS "callback_twice", "0");
+	EXPECT(bar1_used(), 0);
+}
+
+/* A process that pins through this process's open file, and exits without unpinning. */
+static void pins_and_exits(void *file)
+{
+	struct peerdma_pin_args args = { .size = sizeof(args), .flags = PEERDMA_PIN_DEVICE, .length = SIZE };
+	/* CUDA does not work in a forked child. */
+	struct gpu g = gpu_up(0);
+
+	args.addr = need_alloc(&g, SIZE);
+	MUST(!ioctl(*(int *)file, PEERDMA_PIN, &args));
+}
+
+/*
+ * A callback of a process that has gone comes when its memory is free already. The pin ends then, and nothing before; until
+ * then its DMA addresses reach memory that may have another owner, which no client can prevent.
+ */
+static void called_late(void)
+{
+	int file = open("/dev/peerdma", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	struct pollfd revoked = { .fd = file, .events = POLLIN };
+	struct peerdma_event event;
+
+	MUST(file >= 0);
+	set(PARAMETERS "callback_late_ms", "300");
+	CHECK(in_child(pins_and_exits, &file), "the process that exits");
+	CHECK(read(file, &event, sizeof(event)) < 0 && errno == EAGAIN, "the callback has come in time");
+	EXPECT(bar1_used(), 0);
+	EXPECT(poll(&revoked, 1, 60000), 1);
+	EXPECT((int)read(file, &event, sizeof(event)), (int)sizeof(event));
+	CHECK(event.type == PEERDMA_EVENT_REVOKED, "event %u", event.type);
+	set(PARAMETERS "callback_late_ms", "0");
+	close(file);
+
+	/* Here the pin ends first, with its file, and the callback finds none. */
+	file = open("/dev/peerdma", O_RDWR | O_CLOEXEC);
+	MUST(file >= 0);
+	set(PARAMETERS "callback_late_ms", "300");
+	CHECK(in_child(pins_and_exits, &file), "the process that exits");
+	close(file);
+	usleep(600000);
+	set(PARAMETERS "callback_late_ms", "0");
+}
+
+/* CUDA exports only from the start of an allocation on: the library pins from there, and says so. */
+static void from_the_start(CUdeviceptr p)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	struct peerdma_region *r;
+	struct peerdma *dmabufs;
+	int fd;
+
+	set(CHAOS "dmabuf_whole", "1");
+	setenv("PEERDMA_PROVIDER", "dmabuf", 1);
+	MUST(!peerdma_open(&dmabufs, 0));
+	if (EXPECT(peerdma_pin(dmabufs, (void *)(uintptr_t)(p + SIZE / 2 + 100), 1000, 0, NULL, &r), 0)) {
+		EXPECT(peerdma_status(r, &status), 0);
+		CHECK(status.addr == p + SIZE / 2 + 100 && status.length == 1000 && status.pinned_addr == p &&
+		      status.pinned_length == SIZE / 2 + 4096, "[%#llx, +%llu) is pinned", (unsigned long long)status.pinned_addr,
+		      (unsigned long long)status.pinned_length);
+		EXPECT(peerdma_export_dmabuf(r, 0, 0, &fd), 0);
+		EXPECT((int)lseek(fd, 0, SEEK_END), (int)status.pinned_length);
+		close(fd);
+		EXPECT(peerdma_unpin(r), 0);
+	}
+	peerdma_close(dmabufs);
+	setenv("PEERDMA_PROVIDER", "kernel", 1);
+	set(CHAOS "dmabuf_whole", "0");
+}
+
 /* The card's driver goes while this program has memory mapped for the card. */
 static void driver_goes(CUdeviceptr p)
 {
@@ -204,6 +320,10 @@ int main(int argc, char **argv)
 	tables(p);
 	mappings(p);
 	other_knobs(p);
+	other_releases(p);
+	called_twice();
+	called_late();
+	from_the_start(p);
 	driver_goes(p);
 	overtaken();
 	peerdma_close(ctx);

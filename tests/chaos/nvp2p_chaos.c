@@ -142,6 +142,58 @@ static void failures_on_demand(uint64_t va)
 	EXPECT(write_text(CHAOS "fail_pin", "4294967296"), ERANGE);
 }
 
+/* What other releases of the driver do, and what is left of it. */
+static void other_releases(uint64_t va)
+{
+	struct nvp2p_test_call r;
+
+	EXPECT(write_text(PARAMETERS "get_race", "2"), 0);
+	EXPECT(t_get(0, va, PAGE64).ret, 0);
+	r = t_get(1, va, PAGE64);
+	CHECK(r.ret == -EINVAL && r.out == OUT_SET, "%d, the table is in state %u", r.ret, r.out);
+	/* A client that puts what it was left does no harm to others. */
+	EXPECT(T(.op = T_PUT, .slot = 1, .flags = W_GARBAGE_TABLE, .value = r.pointer).ret, 0);
+	EXPECT(write_text(PARAMETERS "get_race", "1"), 0);
+	EXPECT(T(.op = T_GET_PERSISTENT, .slot = 1, .va = va, .length = PAGE64).ret, -EINVAL);
+	EXPECT(t_get(1, va, PAGE64).ret, 0);
+	EXPECT(t_put(1), 0);
+	put();
+
+	EXPECT(write_text(PARAMETERS "unsupported", "1"), 0);
+	EXPECT(t_get(0, va, PAGE64).ret, -524);
+	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64).ret, -524);
+	EXPECT(write_text(PARAMETERS "unsupported", "0"), 0);
+
+	EXPECT(T(.op = T_PUT, .flags = W_NULL_TABLE).ret, 0);
+	EXPECT(write_text(PARAMETERS "put_null", "1"), 0);
+	EXPECT(T(.op = T_PUT, .flags = W_NULL_TABLE).ret, -EINVAL);
+	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, -EINVAL);
+	EXPECT(write_text(PARAMETERS "put_null", "0"), 0);
+	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, 0);
+
+	EXPECT(write_text(PARAMETERS "put_null", "2"), ERANGE);
+	EXPECT(write_text(PARAMETERS "callback_late_ms", "60001"), ERANGE);
+	EXPECT(write_text(CHAOS "dmabuf_raw", "2"), ERANGE);
+}
+
+/* Exports from the middle of an allocation are refused, others are not. */
+static void exports(struct gpu *g, uint64_t va)
+{
+	uint64_t small;
+	int fd;
+
+	MUST(!sg_alloc(g->fd, g->ctx, 100, &small));
+	EXPECT(write_text(CHAOS "dmabuf_whole", "1"), 0);
+	EXPECT(sg_dmabuf(g->fd, va + PAGE64, PAGE64, &fd), EINVAL);
+	EXPECT(sg_dmabuf(g->fd, va, PAGE64, &fd), 0);
+	close(fd);
+	EXPECT(sg_dmabuf(g->fd, small & ~4095ULL, 4096, &fd), 0);
+	close(fd);
+	EXPECT(write_text(CHAOS "dmabuf_whole", "0"), 0);
+	EXPECT(sg_dmabuf(g->fd, va + PAGE64, PAGE64, &fd), 0);
+	close(fd);
+}
+
 static void all(void *arg)
 {
 	struct gpu g = gpu_up(0);
@@ -152,6 +204,8 @@ static void all(void *arg)
 	versions(va);
 	page_sizes(va);
 	failures_on_demand(va);
+	other_releases(va);
+	exports(&g, va);
 	t_reset();
 }
 

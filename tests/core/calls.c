@@ -43,7 +43,7 @@ CASE(unknown_flags)
 	struct softgpu_stream_create sc = { .ctx = u.ctx, .flags = 2 };
 	struct softgpu_event_create ec = { .ctx = u.ctx, .flags = 1 };
 	struct softgpu_va_reserve vr = { .length = PAGE, .flags = 1 };
-	struct softgpu_phys_create pc = { .length = PAGE, .flags = 1 };
+	struct softgpu_phys_create pc = { .length = PAGE, .flags = 2 };
 	struct softgpu_copy c = { .ctx = u.ctx, .flags = 2, .width = 1, .height = 1 };
 
 	assert_int_equal(CALL(u.client, SOFTGPU_CTX_CREATE, (&(struct softgpu_ctx_create){ .flags = 1 })), -EINVAL);
@@ -422,6 +422,34 @@ CASE(handles_die)
 	h.handle = 0xffffffff;
 	assert_int_equal(CALL(second.client, SOFTGPU_CTX_SYNC, &h), -ENOENT);
 	user_down(&second);
+}
+
+/* Memory that is not for other devices is not pinned, but exported. */
+CASE(vmm_no_rdma)
+{
+	const struct sg_pin_who who = { .proc_key = sg_client_key(u.client) };
+	struct softgpu_phys_create p = { .length = 2 * PAGE, .flags = SOFTGPU_PHYS_NO_RDMA };
+	struct softgpu_va_reserve r = { .length = 2 * PAGE };
+	struct softgpu_map map = { .length = 2 * PAGE };
+	struct sg_movable movable;
+	struct tpin t = { 0 };
+	u64 other;
+
+	assert_int_equal(CALL(u.client, SOFTGPU_VA_RESERVE, &r), 0);
+	assert_int_equal(CALL(u.client, SOFTGPU_PHYS_CREATE, &p), 0);
+	map.va = r.va;
+	map.handle = p.handle;
+	assert_int_equal(CALL(u.client, SOFTGPU_MAP, &map), 0);
+	assert_int_equal(tpin_get(&t, &u, r.va, 2 * PAGE, false), -EACCES);
+	assert_int_equal(tpin_get(&t, &u, r.va + PAGE, PAGE, true), -EACCES);
+	assert_int_equal(sg_movable_get(m.sg, &movable, &who, r.va, 2 * PAGE), 0);
+	assert_int_equal(sg_movable_pin(&movable, &t.pin, &tpin_ops), 0);
+	assert_int_equal(sg_pin_put(m.sg, &t.pin, true), 0);
+	sg_movable_put(&movable);
+	/* The next allocation is another one. */
+	assert_int_equal(mem_alloc(&u, PAGE, &other), 0);
+	assert_int_equal(tpin_get(&t, &u, other, PAGE, false), 0);
+	assert_int_equal(tpin_put(&t, &u, false), 0);
 }
 
 CASE(vmm)

@@ -47,6 +47,40 @@ static void vmm_memory(struct gpu *g)
 	EXPECT(t_state(0).callbacks_done, 1);
 }
 
+/* cuMemCreate() without gpuDirectRDMACapable: this driver does not pin it, by whichever handle, but exports it. */
+static void vmm_no_rdma(struct gpu *g)
+{
+	struct softgpu_va_reserve r = { .length = 8 * PAGE64 };
+	struct softgpu_phys_create p = { .length = 4 * PAGE64, .flags = SOFTGPU_PHYS_NO_RDMA };
+	struct softgpu_map m = { .ctx = g->ctx, .length = 4 * PAGE64 };
+	struct softgpu_va_range u = { .length = 4 * PAGE64 };
+	struct softgpu_phys_export e = { 0 };
+	struct softgpu_phys_import again = { 0 };
+	int fd;
+
+	EXPECT(SG_CALL(g->fd, SOFTGPU_VA_RESERVE, &r), 0);
+	EXPECT(SG_CALL(g->fd, SOFTGPU_PHYS_CREATE, &p), 0);
+	m.va = r.va;
+	m.handle = p.handle;
+	EXPECT(SG_CALL(g->fd, SOFTGPU_MAP, &m), 0);
+	MUST_FAIL(t_get(0, m.va, 4 * PAGE64), EINVAL, OUT_NULL);
+	MUST_FAIL(T(.op = T_GET_PERSISTENT, .va = m.va, .length = PAGE64), EINVAL, OUT_NULL);
+	EXPECT(sg_dmabuf(g->fd, m.va, 4 * PAGE64, &fd), 0);
+	close(fd);
+	e.handle = p.handle;
+	EXPECT(SG_CALL(g->fd, SOFTGPU_PHYS_EXPORT, &e), 0);
+	again.id = e.id;
+	again.key[0] = e.key[0];
+	again.key[1] = e.key[1];
+	EXPECT(SG_CALL(g->fd, SOFTGPU_PHYS_IMPORT, &again), 0);
+	m.va = r.va + 4 * PAGE64;
+	m.handle = again.handle;
+	EXPECT(SG_CALL(g->fd, SOFTGPU_MAP, &m), 0);
+	MUST_FAIL(t_get(0, m.va, PAGE64), EINVAL, OUT_NULL);
+	for (u.va = r.va; u.va < r.va + 8 * PAGE64; u.va += 4 * PAGE64)
+		EXPECT(SG_CALL(g->fd, SOFTGPU_UNMAP, &u), 0);
+}
+
 /* The other lengths are in tests/conformance/get.c. */
 static void bad_lengths(struct gpu *g)
 {
@@ -166,6 +200,7 @@ const struct gpu_case pin_cases[] = {
 	{ "get: small allocations share a page", small_allocations, t_reset },
 	{ "get: an allocation is rounded up to pages", rounded_up, t_reset },
 	{ "get: memory mapped by hand", vmm_memory, t_reset },
+	{ "get: memory that is not for other devices", vmm_no_rdma, t_reset },
 	{ "get: lengths that do not fit, no place for the table", bad_lengths, t_reset },
 	{ "get: tokens of another context, and of one that has gone", tokens, t_reset },
 	{ "put: wrong tokens", put_by_wrong_tokens, t_reset },

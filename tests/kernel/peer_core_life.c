@@ -172,16 +172,23 @@ static void wrong_tables(enum kind kind)
 {
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 6; i++) {
 		struct test_client client;
 
-		client_at(&client, "wrong", kind, 0, 4 * PAGE_SIZE);
+		client_at(&client, "wrong", kind, i == 3 ? 5 * PAGE_SIZE : 0, 4 * PAGE_SIZE);
 		if (i == 0)
 			client.missing_entries = 1;
 		if (i == 1)
 			client.misaligned = 512;
 		if (i == 2)
 			client.page_size = 3 * PAGE_SIZE;
+		/* Its table begins 20 KiB below the range, or ends above it, and it does not say so. */
+		if (i == 3 || i == 4) {
+			client.page_size = SZ_64K;
+			client.ex.client.get_page_size = NULL;
+		}
+		if (i == 5)
+			client.missing_entries = -1;
 		get_fails(&client, -EINVAL);
 		/* client_dma() is of use for pages of a power of two only. */
 		if (i != 2)

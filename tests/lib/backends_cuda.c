@@ -101,6 +101,28 @@ CASE(dmabuf)
 	peerdma_close(ctx);
 }
 
+/* The module's driver does not pin it, and CUDA exports it. */
+CASE(not_capable)
+{
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+
+	fake.pin_error = -ENXIO;
+	cuda->memory[0].context = NULL;		/* cuMemCreate()'s */
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), 0);
+	is_of(region, "dmabuf", 1);
+	assert_non_null(strstr(peerdma_why(region), "kernel: this memory is not capable of GPUDirect RDMA"));
+	peerdma_close(ctx);
+	ctx = open_with("kernel", 0);
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -ENXIO);
+	says("give cuMemCreate() allocFlags.gpuDirectRDMACapable = 1, or use CUDA's dma-bufs (back-end 'dmabuf')");
+	cuda->memory[0].rdma_capable = 1;
+	assert_int_equal(peerdma_pin(ctx, memory, PAGE, 0, NULL, &region), -ENXIO);
+	assert_null(strstr(peerdma_last_error(), "GPUDirect RDMA"));
+	peerdma_close(ctx);
+}
+
 /* What is missing is a better back-end: why there is none is in the text. */
 CASE(no_views)
 {
@@ -142,6 +164,28 @@ CASE(captured)
 	assert_int_equal(peerdma_unpin(region), 0);
 	peerdma_close(ctx);
 	assert_int_equal(cuda->capture_mode, 0);
+}
+
+/* CUDA exports only from the start of an allocation on: the pin begins there. */
+CASE(from_the_start)
+{
+	struct peerdma_status s = { .size = sizeof(s) };
+	struct peerdma_region *region;
+	struct peerdma *ctx;
+	int fd;
+
+	fake.open_error = -ENOENT;
+	cuda->from_start = 1;
+	ctx = open_with(NULL, 0);
+	assert_int_equal(peerdma_pin(ctx, memory + 3 * PAGE + 100, PAGE, PEERDMA_DIRECT, NULL, &region), 0);
+	assert_int_equal(peerdma_status(region, &s), 0);
+	assert_true(s.addr == (uintptr_t)memory + 3 * PAGE + 100 && s.length == PAGE);
+	assert_true(s.pinned_addr == (uintptr_t)memory && s.pinned_length == 5 * PAGE);
+	assert_int_equal(peerdma_export_dmabuf(region, 0, 0, &fd), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 5 * PAGE);
+	close(fd);
+	assert_int_equal(peerdma_unpin(region), 0);
+	peerdma_close(ctx);
 }
 
 CASE(dmabuf_fails)

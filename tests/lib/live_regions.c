@@ -200,6 +200,35 @@ static void gpu_memory(void)
 	cu.cuMemFree_v2(p);
 }
 
+/* Of cuMemCreate() without gpuDirectRDMACapable: the driver does not pin it, CUDA exports it. */
+static void incapable_memory(void)
+{
+	struct cuda_prop prop = { .type = 1, .location_type = 1 };
+	struct peerdma_memory m = { .size = sizeof(m) };
+	unsigned long long handle;
+	struct peerdma_region *r;
+	gpu_ptr p;
+	int fd;
+
+	CHECK(!cu.cuMemCreate(&handle, 2 * MIB, &prop, 0) && !cu.cuMemAddressReserve(&p, 2 * MIB, 0, 0, 0) &&
+	      !cu.cuMemMap(p, 2 * MIB, 0, handle, 0), "memory without gpuDirectRDMACapable");
+	CHECK(!peerdma_query(ctx, ptr(p), &m) && m.flags == (PEERDMA_MEMORY_CUDA | PEERDMA_MEMORY_VMM), "its flags: %#x", m.flags);
+	if (!strcmp(subject->name, "soft")) {
+		CHECK(peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DIRECT, NULL, &r) == -ENXIO &&
+		      strstr(peerdma_last_error(), "this memory is not capable of GPUDirect RDMA"), "not pinned: %s", peerdma_last_error());
+	} else if (CHECK(!peerdma_pin(ctx, ptr(p), MIB, PEERDMA_DIRECT, NULL, &r), "pinned: %s", peerdma_last_error())) {
+		CHECK(!strcmp(status(r).backend, "dmabuf"), "by a dma-buf (%s)", status(r).backend);
+		CHECK(!subject->kernel || strstr(peerdma_why(r), "kernel: this memory is not capable of GPUDirect RDMA"), "not by '%s'",
+		      peerdma_why(r));
+		CHECK(!peerdma_export_dmabuf(r, 0, 0, &fd) && lseek(fd, 0, SEEK_END) == (off_t)MIB, "which the program gets");
+		close(fd);
+		CHECK(!peerdma_unpin(r), "unpinned");
+	}
+	cu.cuMemUnmap(p, 2 * MIB);
+	cu.cuMemRelease(handle);
+	cu.cuMemAddressFree(p, 2 * MIB);
+}
+
 /* No notification comes, but a query finds it, whatever is at that address by now. */
 static void freed_unseen(void)
 {
@@ -534,6 +563,7 @@ int main(int argc, char **argv)
 	}
 	host_memory();
 	gpu_memory();
+	incapable_memory();
 	if (subject->views)
 		moving();
 	if (subject->tells) {

@@ -117,6 +117,26 @@ static void of_pins(struct peerdma *ctx)
 	munmap(memory, 8192);
 }
 
+/* Memory of cuMemCreate() without gpuDirectRDMACapable. */
+static void of_incapable_memory(struct peerdma *ctx, const struct cuda_calls *cuda)
+{
+	struct cuda_prop prop = { .type = 1, .location_type = 1 };
+	struct peerdma_region *region;
+	unsigned long long handle;
+	const size_t size = 1 << 21;
+	gpu_ptr p;
+
+	if (!CHECK(!cuda->cuMemCreate(&handle, size, &prop, 0) && !cuda->cuMemAddressReserve(&p, size, 0, 0, 0) &&
+		   !cuda->cuMemMap(p, size, 0, handle, 0), "memory without gpuDirectRDMACapable"))
+		return;
+	CHECK(peerdma_pin(ctx, (void *)(uintptr_t)p, size, 0, NULL, &region) == -ENXIO &&
+	      form("peerdma_pin", "not capable of GPUDirect RDMA", "; give cuMemCreate() allocFlags.gpuDirectRDMACapable = 1"),
+	      "memory that its driver does not pin: %s", peerdma_last_error());
+	cuda->cuMemUnmap(p, size);
+	cuda->cuMemAddressFree(p, size);
+	cuda->cuMemRelease(handle);
+}
+
 static void of_gpu_memory(struct peerdma *ctx, int provided)
 {
 	struct peerdma_region *region = NULL;
@@ -140,6 +160,7 @@ static void of_gpu_memory(struct peerdma *ctx, int provided)
 	CHECK(peerdma_pin(ctx, memory, (1 << 16) + 1, PEERDMA_DEVICE, NULL, &region) == -ENXIO &&
 	      form("peerdma_pin", "the range passes the end of its allocation", "; pin 65536 bytes at most"), "the same of device memory");
 	cuda.cuMemFree_v2(p);
+	of_incapable_memory(ctx, &cuda);
 }
 
 int main(int argc, char **argv)

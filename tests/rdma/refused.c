@@ -91,6 +91,33 @@ static void advice(struct memory *m, const char *what)
 	MUST(!ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
+/*
+ * Of cuMemCreate() without gpuDirectRDMACapable: by_dmabuf: the dma-buf is registered, and with the preload the address, too;
+ * or only the address is tried.
+ */
+static void incapable(int by_dmabuf)
+{
+	struct cuda_prop prop = { .type = 1, .location_type = 1 };
+	struct memory m = { .kind = MEMORY_DMABUF, .size = 4 * MIB }, other;
+	struct cuda_calls cuda = { 0 };
+	unsigned long long handle;
+	gpu_ptr at;
+	int fd;
+
+	memory_alloc(&other, MEMORY_DMABUF, MIB);
+	MUST(cuda_calls_load(&cuda) && !cuda.cuMemCreate(&handle, m.size, &prop, 0) &&
+	     !cuda.cuMemAddressReserve(&at, m.size, 0, 0, 0) && !cuda.cuMemMap(at, m.size, 0, handle, 0), "cuMemMap");
+	m.addr = at;
+	reg("memory without gpuDirectRDMACapable", m.addr, m.size, RW, by_dmabuf ? 0 : EFAULT);
+	if (by_dmabuf) {
+		fd = memory_export(&m);
+		result("its dma-buf", ibv_reg_dmabuf_mr(p.pd, 0, m.size, m.addr, fd, RW), 0);
+		close(fd);
+	}
+	MUST(!cuda.cuMemUnmap(at, m.size) && !cuda.cuMemRelease(handle) && !cuda.cuMemAddressFree(at, m.size), "cuMemUnmap");
+	memory_free(&other);
+}
+
 /* There is GPU memory from start on and up to end, and none before and behind it. */
 static void mixed(uint64_t start, uint64_t end, int peer)
 {
@@ -147,6 +174,7 @@ static void addresses(int peer)
 	reg_by_kernel("huge pages", a.addr, RW | IBV_ACCESS_HUGETLB, peer ? 0 : EFAULT, EOPNOTSUPP);
 	reg("the kernel's addresses", 0xffff888000000000UL, 4096, RW, EFAULT);
 	EXPECT(check_in_child(parents_memory, &a), 0);
+	incapable(0);
 	mixed(a.addr < b.addr ? a.addr : b.addr, (a.addr > b.addr ? a.addr : b.addr) + 4 * MIB, peer);
 	memory_free(&a);
 	reg("freed", a.addr, a.size, RW, EFAULT);
@@ -365,6 +393,7 @@ static void files(void)
 	dmabuf("a dma-buf whose memory was freed", fd, 0, MIB, 0, RW, ESTALE);
 	close(fd);
 	memory_release(&m);
+	incapable(1);
 	reading_only();
 }
 

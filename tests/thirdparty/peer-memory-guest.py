@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""GPU memory registered with the peer core's fake adapter, through a client of others, and freed under it."""
+"""GPU memory registered with the peer core's fake adapter, through a client of others, and freed under it.
+
+Arguments: stays: the adapter cannot be stopped; persistent: it can be, but the client is one of persistent memory; kill.
+"""
 
 import ctypes
 import os
@@ -46,6 +49,7 @@ def refused(what, address, length):
 
 stays = "stays" in sys.argv[1:]
 word = "stays" if stays else ""
+persistent = stays or "persistent" in sys.argv[1:]
 memory = allocate()
 whole = register(memory, LENGTH, word)
 part = register(memory + 4096 + 12, 8192, word)
@@ -62,12 +66,12 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 
 assert cuda.cudaFree(memory) == 0
-expected = "running" if stays else "stopped"
+expected = "running" if persistent else "stopped"
 assert state(whole)[0] == state(part)[0] == expected, state(whole)
 print("freed:", expected)
 os.close(whole)
 os.close(part)
-if not stays:
+if not persistent:
     refused("freed memory", memory, LENGTH)
 
 # Left to the end of the process: killed, or gone.

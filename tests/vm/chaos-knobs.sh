@@ -29,13 +29,27 @@ for wrong in nonsense=1 strict strict=2 page_size=5 fail_pin=many; do
 done
 
 # ---- what a client sees ----
+
+# logged MODULE KNOB...: the kernel's log has said that each was set, and that it has hit.
+logged() {
+	module=$1
+	shift
+	for knob; do
+		dmesg | grep -q "$module: FAULT INJECTION: $knob=[1-9][0-9]*: " || die "the log does not say that $knob is on"
+		dmesg | grep -q "$module: FAULT INJECTION: $knob hits for the first time" || die "the log does not say that $knob has hit"
+	done
+}
+
 "$BUILD/tests/chaos/nvp2p_chaos" "0x${bus}00" || die "the knobs do not do what they say to a client"
+logged nvidia get_race unsupported put_null
+logged softgpu dmabuf_whole
 unload_modules nvp2p_test
 
 # ---- what the bridge makes of it ----
 load_modules peerdma peerdma_nvidia peerdma_fpga
 "$chaos" table_version=0 mapping_version=0 page_size=64
 "$BUILD/tests/chaos/bridge_chaos" "$card" || die "the bridge does not refuse what it must"
+logged nvidia callback_twice callback_late_ms
 [ "$("$BUILD/peerdma/tools/peerdma" pins)" = "No pins: peerdma.ko holds no memory." ] || die "pins are left"
 "$chaos" table_version=0x00030000
 "$BUILD/peers/fpga/fpga-copy" --size 4000 --cards 0

@@ -41,6 +41,17 @@ for provider in nvidia amd dmabuf; do
 	"$BUILD/tests/kernel/peer_client_rules" $provider || exit
 done
 unload_modules peerdma_peermem
+
+# As scripts load the client of NVIDIA's driver; where that has a module of the name, the name comes before the alias.
+folder=/tmp/by-name/lib/modules/$(uname -r)
+mkdir -p "$folder/extra" && cp "$MODDIR/peerdma_peermem.ko" "$folder/extra" && depmod -b /tmp/by-name 2>/dev/null
+modprobe -d /tmp/by-name nvidia-peermem || die "modprobe nvidia-peermem does not load the client"
+[ -e /sys/module/peerdma_peermem ] || die "modprobe nvidia-peermem has loaded something else"
+unload_modules peerdma_peermem
+cp "$MODDIR/amdp2p.ko" "$folder/extra/nvidia-peermem.ko" && depmod -b /tmp/by-name 2>/dev/null
+[ "$(modprobe -d /tmp/by-name --show-depends nvidia-peermem)" = "insmod $folder/extra/nvidia-peermem.ko " ] ||
+	die "the alias comes before the module"
+
 insmod "$MODDIR/peerdma_peermem.ko" persistent=1 || die "peerdma_peermem.ko persistent=1 does not load"
 "$BUILD/tests/kernel/peer_client_rules" persistent || exit
 unload_modules nvidia amdgpu peerdma_nvidia peerdma_amd peerdma_peermem

@@ -50,5 +50,21 @@ ways = collections.Counter((m["by"], m["result"], m["bytes"]) for m in moved)
 sys.exit(ways != {("BAR1", "equal", 9000): 2, ("dma-buf", "equal", 9000): 4, ("peer memory", "equal", 9000): 4})
 END
 
+# A driver that gives importers addresses in the BAR as they are: with an IOMMU the adapter reaches nothing there.
+group=$(readlink -f /sys/class/infiniband/rxe0/device/iommu_group)
+if grep -qs DMA "$group/type"; then
+	"$TOP/vm/chaos" dmabuf_raw=1
+	$tool doctor --probe GPU0 NIC0 >$told
+	says "(rxe0, software) dma-buf *- *- not registered: ibv_reg_dmabuf_mr: .*by the kernel: Bad address" \
+		"(rxe0, software) peer memory *RDMA write to the GPU *9000 equal" \
+		"IOMMU: GPU0, NIC0" "uses physical addresses of the GPU's BAR instead of mapping them"
+	dmesg | grep -q "softgpu: FAULT INJECTION: dmabuf_raw hits" || die "the log does not say that the fault has hit"
+	dmesg | grep -q "rxe0: the IOMMU domain of .* has no translation of 0x[0-9a-f]*: its exporter has not mapped it" ||
+		die "the log does not say what is wrong with the dma-buf"
+	"$TOP/vm/chaos" dmabuf_raw=0
+	$tool doctor --probe GPU0 NIC0 >$told
+	says "(rxe0, software) dma-buf *RDMA write to the GPU *9000 equal"
+fi
+
 unload_modules $modules peerdma_peer_core peerdma_peermem
 rdma_stop

@@ -22,6 +22,8 @@ dmesg | grep -q "peerdma_peer_core: rxe0: no client accepted 0x[0-9a-f]*, 419430
 dmesg | grep -q "rxe0: no client accepted 0x[0-9a-f]*, 8192 bytes" || die "the log does not say who refused memory of two kinds"
 dmesg | grep -q "rxe0: 8192 bytes at 0x[0-9a-f]* of rdma_refused .* begin in host memory" ||
 	die "the log does not say who refused memory that begins in the host's"
+dmesg | grep -q "nvidia: \[0x[0-9a-f]*, +0x400000) of rdma_refused .* made this memory without allocFlags.gpuDirectRDMACapable" ||
+	die "the log does not say which memory is not capable of GPUDirect RDMA"
 with_verbs rdma_refused rxe0 files || die "dma-bufs"
 dmesg | grep -q "rxe0: file [0-9]* of rdma_refused .* is not a dma-buf" || die "the log does not say that a file was no dma-buf"
 dmesg | grep -q "rxe0: a dma-buf of [a-z0-9_]* is not registered: it has no 4194305 bytes from 0 on" ||

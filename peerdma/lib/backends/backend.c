@@ -117,3 +117,11 @@ const char *backend_refused(const struct peerdma *ctx, const struct backend *bac
 	}
 	return "not among the back-ends that PEERDMA_PROVIDER names";
 }
+
+int fail_not_capable(struct peerdma_region *region)
+{
+	region->recognized = true;
+	return fail(-ENXIO,
+		    "this memory is not capable of GPUDirect RDMA, as CUDA says (CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE is 0): "
+		    "its driver does not pin it; give cuMemCreate() allocFlags.gpuDirectRDMACapable = 1, or use CUDA's dma-bufs (back-end 'dmabuf')");
+}

@@ -50,6 +50,26 @@ static int export(uint64_t from, uint64_t length, int *fd)
 	return 0;
 }
 
+/*
+ * Some drivers export memory only from the start of an allocation on. For these the dma-buf begins
+ * there: changes *from.
+ */
+static int export_from(const struct peerdma_region *region, uint64_t *from, uint64_t to, int *fd)
+{
+	int ret = export(*from, to - *from, fd);
+	uint64_t base, size;
+
+	if (ret != -ENXIO || cuda_range(region->addr, &base, &size) != CUDA_KNOWN)
+		return ret;
+	base &= ~(page_size() - 1);
+	if (base >= *from)
+		return ret;
+	ret = export(base, to - base, fd);
+	if (!ret)
+		*from = base;
+	return ret;
+}
+
 static int fail_freed(int *fd)
 {
 	close(*fd);
@@ -83,7 +103,7 @@ static int dmabuf_pin(struct peerdma_region *region)
 	int ret = check_memory(region), fd;
 
 	if (!ret)
-		ret = export(from, to - from, &fd);
+		ret = export_from(region, &from, to, &fd);
 	if (ret)
 		return ret;
 	/* Check that the allocations are the same as before the export. */

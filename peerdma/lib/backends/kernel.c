@@ -142,6 +142,8 @@ static int no_provider(struct peerdma_region *region)
 			    "the range passes the end of its allocation, [0x%" PRIx64 ", +%" PRIu64
 			    "); pin %" PRIu64 " bytes at most",
 			    m.base, m.length, m.length - (region->addr - m.base));
+	if (!(m.flags & PEERDMA_MEMORY_PINNABLE))
+		return fail_not_capable(region);
 	snprintf(path, sizeof(path), "/sys/module/%s", module);
 	if (access(path, F_OK))
 		return fail(-ENXIO,

@@ -140,6 +140,8 @@ static int soft_pin(struct peerdma_region *region)
 		return fail(ret, "no software GPU in this process: call cuInit(), and see that SOFTGPU_INPROCESS is not 0; a forked child has none");
 	case -EINVAL:
 		return fail(-ENXIO, "this is not memory of the software GPU, or the range passes the end of its allocation");
+	case -EACCES:
+		return fail_not_capable(region);
 	case -ENOSPC:
 		return fail(ret, "the software GPU's aperture (BAR1) is full; SOFTGPU_BAR1_MIB sets its size");
 	default:

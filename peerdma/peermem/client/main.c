@@ -146,6 +146,11 @@ static void __exit peerdma_peermem_exit(void)
 module_init(peerdma_peermem_init);
 module_exit(peerdma_peermem_exit);
 
+/*
+ * For "modprobe nvidia-peermem" of scripts and of modules-load.d.  A module with that name
+ * comes before an alias, so where the GPU's driver brings it, it is loaded, not this one.
+ */
+MODULE_ALIAS("nvidia_peermem");
 MODULE_AUTHOR("peerdma developers");
 MODULE_DESCRIPTION("peerdma: registers GPU memory with RDMA adapters");
 MODULE_LICENSE("Dual MIT/GPL");

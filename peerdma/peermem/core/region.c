@@ -193,12 +193,29 @@ static int region_get_pages(struct peer_region *region)
 	return err;
 }
 
+/* Copies the table of dma_map, trimmed. */
+static int region_copy_table(struct peer_region *region, int nmap)
+{
+	const struct peer_memory_client *ops = region->client->ops;
+	struct ib_umem *umem = &region->umem;
+	unsigned long page_size = PAGE_SIZE;
+	int err;
+
+	if (ops->get_page_size)
+		page_size = ops->get_page_size(region->context);
+	err = peer_trim_table(&umem->sgt_append.sgt, &region->table, nmap, umem->address,
+			      umem->length, page_size);
+	if (err)
+		pr_info_ratelimited("%s: the table of dma_map for %zu bytes: error %d; its pages of %lu bytes, as get_page_size %s, must cover the range exactly\n",
+				    ops->name, umem->length, err, page_size,
+				    ops->get_page_size ? "returns" : "is missing");
+	return err;
+}
+
 /* Maps, and copies the table while the client must keep it. */
 static int region_map(struct peer_region *region)
 {
 	const struct peer_memory_client *ops = region->client->ops;
-	struct ib_umem *umem = &region->umem;
-	const char *what = "dma_map";
 	bool mapped = false;
 	int err, nmap = 0;
 
@@ -207,17 +224,14 @@ static int region_map(struct peer_region *region)
 	err = ops->dma_map(&region->table, region->context, region->dev, 0, &nmap);
 	if (err > 0)
 		err = -EINVAL;
-	if (!err) {
+	if (err) {
+		pr_info_ratelimited("%s: dma_map for %zu bytes: error %d\n", ops->name,
+				    region->umem.length, err);
+	} else {
 		mapped = true;
-		what = "the table of dma_map";
-		err = peer_trim_table(&umem->sgt_append.sgt, &region->table, nmap, umem->address,
-				      umem->length, ops->get_page_size ?
-				      ops->get_page_size(region->context) : PAGE_SIZE);
+		err = region_copy_table(region, nmap);
 	}
 	getter_end(region, PEER_HELD, mapped);
-	if (err)
-		pr_info_ratelimited("%s: %s for %zu bytes: error %d\n", ops->name, what,
-				    umem->length, err);
 	return err;
 }
 

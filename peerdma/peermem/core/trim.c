@@ -32,7 +32,7 @@ int peer_trim_table(struct sg_table *to, const struct sg_table *from, int nmap,
 		    unsigned long addr, size_t size, unsigned long page_size)
 {
 	struct scatterlist *sg, *last = NULL;
-	size_t skip, left;
+	size_t skip, left, total = 0;
 	int err, i;
 
 	if (!from->sgl || nmap <= 0 || page_size < PAGE_SIZE || !is_power_of_2(page_size))
@@ -54,8 +54,13 @@ int peer_trim_table(struct sg_table *to, const struct sg_table *from, int nmap,
 			append(to, &last, sg_dma_address(sg) + skipped, len);
 		skip -= skipped;
 		left -= len;
+		total += sg_dma_len(sg);
 	}
-	if (left)
+	/*
+	 * A table of another length is of other pages than page_size says, and then it is not
+	 * known where in it addr is.
+	 */
+	if (total != ALIGN(addr + size, page_size) - ALIGN_DOWN(addr, page_size))
 		goto invalid;
 	/* sg_next() stops here, too; sg_free_table() frees the unused entries by orig_nents. */
 	sg_mark_end(last);

@@ -144,6 +144,10 @@ static bool core_crc(struct doctor *d, char out[16], char path[160])
 	return false;
 }
 
+/* The failure that users report most, where all that is installed is as it should be. */
+#define VMM	"memory of cuMemCreate() is registered by its address only if it was made with gpuDirectRDMACapable; " \
+		"else ibv_reg_mr() says \"Bad address\", and a dma-buf of it works"
+
 static void loaded(struct doctor *d, const char *module)
 {
 	const char *client = shown(d, VENDOR_NVIDIA);
@@ -152,6 +156,7 @@ static void loaded(struct doctor *d, const char *module)
 	evidence_module(d, f, module);
 	if (client) {
 		evidence_client(d, f, client);
+		consequence(d, f, "%s", VMM);
 	} else {
 		evidence(d, f, CLIENTS, "no client of NVIDIA's");
 		consequence(d, f, "the module is loaded, but the RDMA core does not show it as a client; some cores show none");
@@ -345,6 +350,8 @@ static void ours(struct doctor *d)
 		       sizeof(stays)) && *stays == 'Y') {
 		evidence(d, f, "/sys/module/" OURS "/parameters/persistent", "Y");
 		consequence(d, f, "for adapters that cannot be stopped, memory stays pinned after it is freed, until its registration ends");
+	} else {
+		consequence(d, f, "%s", VMM);
 	}
 }
 

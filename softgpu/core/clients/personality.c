@@ -62,6 +62,8 @@ int sg_pin_get(struct sg *sg, struct sg_pin *pin, const struct sg_pin_ops *ops,
 		return -EINVAL;
 	sg_mutex_lock(&sg->lock);
 	err = resolve_locked(sg, who, va, length, &range);
+	if (!err && range->mem->no_rdma)
+		err = -EACCES;
 	if (err)
 		goto out;
 	err = sg_pin_take_locked(pin, ops, range->mem, va - range->node.key, va, length,

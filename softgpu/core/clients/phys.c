@@ -24,7 +24,8 @@ int sg_phys_create(struct sg_client *client, struct softgpu_phys_create *a)
 	struct sg_phys *phys;
 	int err;
 
-	if (a->flags || a->reserved || !a->length || a->length % SG_PAGE_SIZE)
+	if (a->flags & ~SOFTGPU_PHYS_NO_RDMA || a->reserved || !a->length ||
+	    a->length % SG_PAGE_SIZE)
 		return -EINVAL;
 	if (a->length > client->gpu->desc.vram_size)
 		return -ENOSPC;
@@ -36,6 +37,7 @@ int sg_phys_create(struct sg_client *client, struct softgpu_phys_create *a)
 		sg_free(phys);
 		return err;
 	}
+	phys->mem->no_rdma = a->flags & SOFTGPU_PHYS_NO_RDMA;
 	sg_mutex_lock(&client->sg->lock);
 	a->handle = sg_obj_publish_locked(&phys->obj, &client->objs);
 	sg_mutex_unlock(&client->sg->lock);

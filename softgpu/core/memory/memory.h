@@ -174,6 +174,7 @@ struct sg_mem {
 	u32 imports;			/* ranges of other processes, by IPC */
 	u32 movables;			/* struct sg_movable that refer to it */
 	bool moving;
+	bool no_rdma;			/* fixed; no personality may pin it */
 	struct sg_mem_key *key;		/* opens it in other processes; NULL until requested */
 };
 

@@ -68,6 +68,13 @@ int amd_put(struct amd_info **info);
 int amd_is_gpu_address(u64 address, struct pid *pid);
 int amd_get_page_size(u64 address, u64 length, struct pid *pid, unsigned long *page_size);
 
+/*
+ * built_for.c: whether the client's arguments of get_pages show that it was built for that
+ * version; logs it.  None of them may be dereferenced before.
+ */
+bool amd_built_for_1(const void *info);
+bool amd_built_for_2(const void *callback, const void *priv);
+
 extern const struct amd_rdma_interface *amd_api_1, *amd_api_2;
 
 #endif

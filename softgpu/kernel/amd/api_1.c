@@ -23,7 +23,7 @@ static int get_pages(uint64_t address, uint64_t length, struct pid *pid, struct 
 	};
 	int err;
 
-	if (!info)
+	if (!info || amd_built_for_2(callback, priv))
 		return -EINVAL;
 	*info = NULL;
 	if (!PAGE_ALIGNED(address | length)) {

@@ -21,6 +21,8 @@ static int get_pages(uint64_t address, uint64_t length, struct pid *pid, struct 
 	};
 	int err;
 
+	if (amd_built_for_1(info))
+		return -EINVAL;
 	/* AMD's driver crashes without a device. */
 	if (!info || !dma_dev)
 		return -EINVAL;

@@ -22,6 +22,7 @@ MODULE_PARM_DESC(callback_ms, "Log free callbacks that take more milliseconds th
 struct running {
 	struct list_head node;
 	const struct task_struct *task;
+	const struct nvp2p_table *table;
 };
 
 static LIST_HEAD(running);
@@ -42,9 +43,22 @@ bool nvp2p_in_callback(void)
 	return is;
 }
 
+/* Whether this thread is in the late callback of a table, whose pin the core does not know any more. */
+static bool in_late_callback(const struct nvidia_p2p_page_table *table)
+{
+	const struct running *r;
+	bool is = false;
+
+	spin_lock(&running_lock);
+	list_for_each_entry(r, &running, node)
+		is |= r->task == current && r->table->late_ms && &r->table->table == table;
+	spin_unlock(&running_lock);
+	return is;
+}
+
 static s64 call(struct nvp2p_table *t, void (*callback)(void *data))
 {
-	struct running here = { .task = current };
+	struct running here = { .task = current, .table = t };
 	ktime_t start;
 	s64 took;
 
@@ -60,15 +74,12 @@ static s64 call(struct nvp2p_table *t, void (*callback)(void *data))
 	return took;
 }
 
-void nvp2p_callback(struct nvp2p_table *t)
+static void call_client(struct nvp2p_table *t, void (*callback)(void *data))
 {
-	void (*callback)(void *data) = READ_ONCE(t->callback);
 	unsigned int limit = READ_ONCE(callback_ms);
 	enum nvp2p_locked locked;
 	s64 took;
 
-	if (!callback)
-		return;
 	locked = nvp2p_lock("a free callback", callback);
 	/* With the driver's lock, an earlier put has ended the pin already. */
 	if (!t->put) {
@@ -78,8 +89,33 @@ void nvp2p_callback(struct nvp2p_table *t)
 				      t->pin.va);
 		if (limit && took > limit)
 			nvp2p_mistake(NVP2P_SLOW, callback, "the free callback of %#llx took %lld ms", t->pin.va, took);
+		if (nvp2p_calls_twice()) {
+			WRITE_ONCE(t->freed, false);
+			call(t, callback);
+		}
 	}
 	nvp2p_unlock(locked);
+}
+
+void nvp2p_callback(struct nvp2p_table *t)
+{
+	void (*callback)(void *data) = READ_ONCE(t->callback);
+
+	if (!callback)
+		return;
+	if (current->flags & PF_EXITING)
+		t->late_ms = nvp2p_late_ms();
+	if (!t->late_ms)
+		call_client(t, callback);
+}
+
+void nvp2p_callback_late(struct nvp2p_table *t)
+{
+	/* NULL: the client was unloaded meanwhile. */
+	void (*callback)(void *data) = READ_ONCE(t->callback);
+
+	if (callback)
+		call_client(t, callback);
 }
 
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
@@ -88,6 +124,10 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	struct nvp2p_table *t = nvp2p_hold(page_table);
 	bool live, again;
 
+	if (!t && page_table && in_late_callback(page_table)) {
+		WRITE_ONCE(container_of(page_table, struct nvp2p_table, table)->freed, true);
+		return 0;
+	}
 	if (!t) {
 		/*
 		 * Outside of a callback this may be a table that a put has just freed,

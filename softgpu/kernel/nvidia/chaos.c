@@ -13,7 +13,9 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sizes.h>
+#include <linux/sysfs.h>
 #include "../delay.h"
+#include "../fault.h"
 #include "p2p.h"
 
 static unsigned int table_version;
@@ -54,6 +56,94 @@ MODULE_PARM_DESC(put_delay_ms, "FAULT INJECTION, for tests: milliseconds that nv
 static unsigned int pin_delay_us;
 module_param(pin_delay_us, uint, 0644);
 MODULE_PARM_DESC(pin_delay_us, "added time of get_pages, which takes up to milliseconds on real GPUs (default 0)");
+
+/* ---- faults of releases of NVIDIA's driver ---- */
+
+static struct softgpu_fault get_race = {
+	.name = "get_race",
+	.what = "the get_pages with this number from now on loses a race with a free: it fails with EINVAL, and *page_table points to a table that was freed",
+	.max = INT_MAX,
+	.countdown = true,
+};
+
+static struct softgpu_fault callback_twice = {
+	.name = "callback_twice",
+	.what = "each free callback is called a second time",
+	.max = 1,
+};
+
+static struct softgpu_fault callback_late_ms = {
+	.name = "callback_late_ms",
+	.what = "free callbacks of a process that exits come this much later, when the memory may have another owner",
+	.max = 60 * MSEC_PER_SEC,
+};
+
+static struct softgpu_fault unsupported = {
+	.name = "unsupported",
+	.what = "get_pages fails with ENOTSUPP (524), as under MIG and vGPU",
+	.max = 1,
+};
+
+static struct softgpu_fault put_null = {
+	.name = "put_null",
+	.what = "put_pages of NULL fails with EINVAL instead of returning 0",
+	.max = 1,
+};
+
+static int fault_set(const char *text, const struct kernel_param *param)
+{
+	u32 value;
+
+	return kstrtou32(text, 0, &value) ?: softgpu_fault_set(param->arg, value);
+}
+
+static int fault_get(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "%u\n", softgpu_fault_value(param->arg));
+}
+
+static const struct kernel_param_ops fault_ops = {
+	.set = fault_set,
+	.get = fault_get,
+};
+
+module_param_cb(get_race, &fault_ops, &get_race, 0644);
+MODULE_PARM_DESC(get_race, "FAULT INJECTION, for tests: the nth get_pages from now on fails and leaves a table that was freed (default 0)");
+module_param_cb(callback_twice, &fault_ops, &callback_twice, 0644);
+MODULE_PARM_DESC(callback_twice, "FAULT INJECTION, for tests: free callbacks come twice (default 0)");
+module_param_cb(callback_late_ms, &fault_ops, &callback_late_ms, 0644);
+MODULE_PARM_DESC(callback_late_ms, "FAULT INJECTION, for tests: free callbacks of a process that exits come so many milliseconds after its memory is free (default 0)");
+module_param_cb(unsupported, &fault_ops, &unsupported, 0644);
+MODULE_PARM_DESC(unsupported, "FAULT INJECTION, for tests: get_pages fails with ENOTSUPP (default 0)");
+module_param_cb(put_null, &fault_ops, &put_null, 0644);
+MODULE_PARM_DESC(put_null, "FAULT INJECTION, for tests: put_pages rejects NULL (default 0)");
+
+bool nvp2p_get_races(void)
+{
+	return softgpu_fault_hits(&get_race);
+}
+
+bool nvp2p_calls_twice(void)
+{
+	return softgpu_fault_hits(&callback_twice);
+}
+
+u32 nvp2p_late_ms(void)
+{
+	return softgpu_fault_hits(&callback_late_ms);
+}
+
+bool nvp2p_is_unsupported(void)
+{
+	return softgpu_fault_hits(&unsupported);
+}
+
+int nvp2p_put_nothing(void)
+{
+	return softgpu_fault_hits(&put_null) ? -EINVAL : 0;
+}
+
+/* ---- delays, and properties of tables and mappings ---- */
 
 void nvp2p_pin_delay(void)
 {

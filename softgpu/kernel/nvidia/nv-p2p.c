@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include "../charge.h"
 #include "p2p.h"
 
@@ -38,9 +39,24 @@ static void table_free(struct nvp2p_table *t)
 	module_put(THIS_MODULE);
 }
 
+static void late_callback(struct work_struct *work)
+{
+	struct nvp2p_table *t = container_of(work, struct nvp2p_table, late.work);
+
+	nvp2p_callback_late(t);
+	table_free(t);
+}
+
 static void pin_free(struct sg_pin *pin)
 {
-	table_free(table_of(pin));
+	struct nvp2p_table *t = table_of(pin);
+
+	if (likely(!t->late_ms)) {
+		table_free(t);
+		return;
+	}
+	INIT_DELAYED_WORK(&t->late, late_callback);
+	schedule_delayed_work(&t->late, msecs_to_jiffies(t->late_ms));
 }
 
 static const struct sg_pin_ops pin_ops = {
@@ -110,6 +126,17 @@ static void take_back(struct nvp2p_table *t, bool persistent)
 	sg_pin_put(softgpu_core(), key, persistent);
 }
 
+/*
+ * NVIDIA's driver refuses such memory without a word, and the client passes -EINVAL on, or
+ * "Bad address".
+ */
+static int not_rdma_capable(u64 va, u64 length)
+{
+	pr_notice_ratelimited("[%#llx, +%#llx) of %s (%d) is not pinned: cuMemCreate() made this memory without allocFlags.gpuDirectRDMACapable; set it, or register a dma-buf of the memory\n",
+			      va, length, current->comm, current->tgid);
+	return -EINVAL;
+}
+
 /* Without a callback the pin is persistent, and has these flags. */
 static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 		     struct nvidia_p2p_page_table **page_table,
@@ -124,6 +151,8 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 	/* The core checks everything else; this keeps table_create() in bounds. */
 	if (!length || length > softgpu_max_vram() || !nvp2p_pages_fit(length, shift))
 		return -EINVAL;
+	if (nvp2p_is_unsupported())
+		return -ENOTSUPP;
 	t = table_create(length, shift, callback, data);
 	if (!t)
 		return -ENOMEM;
@@ -141,13 +170,17 @@ static int get_pages(const struct sg_pin_who *who, u64 va, u64 length,
 	if (err) {
 		*page_table = NULL;
 		table_free(t);
-		return nvp2p_errno(err);
+		return err == -EACCES ? not_rdma_capable(va, length) : nvp2p_errno(err);
 	}
 	err = table_fill(t);
 	if (err) {
 		*page_table = NULL;
 		take_back(t, persistent);
 		return err;
+	}
+	if (nvp2p_get_races()) {
+		take_back(t, persistent);
+		return -EINVAL;
 	}
 	/* From here on another thread may end the pin, and free t. */
 	complete_all(&t->filled);
@@ -267,7 +300,7 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 	int err;
 
 	if (!page_table)
-		return 0;
+		return nvp2p_put_nothing();
 	nvp2p_put_delay();
 	locked = nvp2p_call(__func__, caller);
 	if (locked == NVP2P_LOCKED)
@@ -289,7 +322,7 @@ int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 	if (flags)
 		return -EINVAL;
 	if (!page_table)
-		return 0;
+		return nvp2p_put_nothing();
 	locked = nvp2p_call(__func__, __builtin_return_address(0));
 	err = nvp2p_errno(sg_pin_put(softgpu_core(), nvp2p_key(page_table), true));
 	nvp2p_unlock(locked);

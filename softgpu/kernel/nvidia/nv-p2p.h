@@ -230,7 +230,7 @@ typedef struct nvidia_p2p_rsync_reg_info nvidia_p2p_rsync_reg_info_t;
  *          GPU memory of that process or token (host and managed memory
  *          included; in softgpu's strict mode managed memory is pinned, as a
  *          copy that misleads), not mapped, or more than one allocation;
- *          unknown token
+ *          made by cuMemCreate() without gpuDirectRDMACapable; unknown token
  * -EIO     p2p_token without va_space
  * -ENOMEM  BAR1, or kernel memory, is exhausted
  * -ENODEV  the GPU was removed

@@ -19,6 +19,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 #include "../softgpu_kapi.h"
 #include "nv-p2p.h"
 
@@ -34,6 +35,8 @@ struct nvp2p_table {
 	bool force_bar1;		/* fixed; for the CPU only, not mapped for peers */
 	bool freed;			/* the client called free_page_table in its callback */
 	bool put;			/* driver's lock: put_pages came before the callback */
+	u32 late_ms;			/* callback_late_ms: the callback comes after the pin */
+	struct delayed_work late;
 	struct list_head armed;		/* callback.c; of pins that are not persistent */
 	struct mutex lock;
 	struct list_head mappings;
@@ -99,8 +102,13 @@ int nvp2p_callback_init(void);
 void nvp2p_callback_uninit(void);
 void nvp2p_arm(struct nvp2p_table *t);
 void nvp2p_disarm(struct nvp2p_table *t);
-/* Runs the table's callback, if it is still to be called. */
+/*
+ * Runs the table's callback, if it is still to be called; or with callback_late_ms sets
+ * t->late_ms, and nvp2p_callback_late() runs it, when the pin has gone and nothing else
+ * refers to the table.
+ */
 void nvp2p_callback(struct nvp2p_table *t);
+void nvp2p_callback_late(struct nvp2p_table *t);
 /* Returns whether this thread is in a client's callback. */
 bool nvp2p_in_callback(void);
 
@@ -111,6 +119,15 @@ static inline enum nvp2p_locked nvp2p_call(const char *call, const void *caller)
 		nvp2p_mistake(NVP2P_IN_CALLBACK, caller, "%s in a free callback", call);
 	return nvp2p_lock(call, caller);
 }
+
+/* chaos.c: faults of real drivers.  Is this get_pages the one that loses its race? */
+bool nvp2p_get_races(void);
+bool nvp2p_calls_twice(void);
+/* 0: the callback comes at once. */
+u32 nvp2p_late_ms(void);
+bool nvp2p_is_unsupported(void);
+/* What put_pages returns for NULL. */
+int nvp2p_put_nothing(void);
 
 /* chaos.c: delays of get_pages, and of put_pages before it does anything. */
 void nvp2p_pin_delay(void);

@@ -110,6 +110,7 @@ SGU_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 	result = check_prop(prop);
 	if (result)
 		return result;
+	create.flags = prop->allocFlags.gpuDirectRDMACapable ? 0 : SOFTGPU_PHYS_NO_RDMA;
 	err = sgu_call(prop->location.id, SOFTGPU_PHYS_CREATE, &create);
 	if (err)
 		return sgu_result(err);

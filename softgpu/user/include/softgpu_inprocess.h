@@ -42,6 +42,7 @@ void softgpu_inprocess_begin(void);
  * pin.
  *
  *   -EINVAL  the range is not memory of this GPU, not aligned, or not in one allocation
+ *   -EACCES  cuMemCreate() made the memory without gpuDirectRDMACapable
  *   -ENOSPC  the aperture is full
  *   -ENODEV  this process has no in-process GPU: it was not requested, or cuInit() was not called
  *   -ENOMEM

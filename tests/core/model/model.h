@@ -112,6 +112,7 @@ struct n_mem {
 	u32 gpu, pages;
 	u32 imports;
 	u8 cells[MEM_PAGES * SLOTS];	/* what each 512 bytes are filled with */
+	bool no_rdma;
 	u64 phys[MEM_PAGES];		/* once a pin has told; else 0 */
 };
 

@@ -52,6 +52,8 @@ static int naive_pin(u32 proc, int ctx, u64 va, u64 len, int *range)
 	r = &w.ranges[*range];
 	if ((ctx >= 0 && !same_ctx(r->ctx, ctx)) || va + len > r->va + r->pages * PAGE)
 		return -EINVAL;
+	if (w.mems[r->mem].no_rdma)
+		return -EACCES;
 	if (hits(&w.chaos.fail_pin))
 		return -ENOMEM;
 	return bar1_short(r->mem, (va - r->va) / PAGE, len / PAGE) ? -ENOSPC : 0;

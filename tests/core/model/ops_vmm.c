@@ -61,8 +61,9 @@ void op_release(const u32 *arg)
 void op_phys_create(const u32 *arg)
 {
 	int client = PICK(w.clients, arg[0]), slot = SPARE(w.phys), want = 0;
-	struct softgpu_phys_create a = { .length = (1 + arg[1] % 5) * PAGE };
-	u32 gpu;
+	struct softgpu_phys_create a = { .length = (1 + arg[1] % 5) * PAGE,
+					 .flags = arg[2] % 4 ? 0 : SOFTGPU_PHYS_NO_RDMA };
+	u32 gpu, mem;
 
 	if (client < 0 || slot < 0 || SPARE(w.mems) < 0)
 		return;
@@ -74,8 +75,10 @@ void op_phys_create(const u32 *arg)
 	MUST(CALL(w.clients[client].c, SOFTGPU_PHYS_CREATE, &a) == want);
 	if (want)
 		return;
+	mem = (u32)new_mem(gpu, a.length / PAGE);
+	w.mems[mem].no_rdma = a.flags;
 	w.phys[slot] = (struct n_phys){ .used = true, .proc = w.clients[client].proc,
-					.client = (u32)client, .mem = (u32)new_mem(gpu, a.length / PAGE),
+					.client = (u32)client, .mem = mem,
 					.handle = take_handle(w.clients[client].proc) };
 	MUST(a.handle == w.phys[slot].handle);
 }

@@ -171,7 +171,8 @@ int cuMemGetHandleForAddressRange(void *handle, unsigned long long p, size_t siz
 		return fake.state;
 	if (fake.export_error || unsafe())
 		return fake.export_error ? fake.export_error : CAPTURE_UNSUPPORTED;
-	if (!m || type != 1 || flags || (p | size) % 4096 || (fake.one_by_one && find(p + size - 1) != m))
+	if (!m || type != 1 || flags || (p | size) % 4096 || (fake.one_by_one && find(p + size - 1) != m) ||
+	    (fake.from_start && p != m->base))
 		return 1;
 	fd = memfd_create("fake-dma-buf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || ftruncate(fd, (off_t)size) || (fake.no_views && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE)))

@@ -27,6 +27,7 @@ struct fake_cuda {
 	int state;		/* what each call returns: 3 before cuInit(), 0 after, else an error */
 	int old;		/* a driver that does not know the newer attributes */
 	int calls;		/* of cuPointer* */
+	int from_start;		/* dma-bufs only from the start of an allocation on */
 	int export_error;	/* what an export as dma-buf fails with; 0: it works */
 	int one_by_one;		/* no export over several allocations */
 	int copy_error;		/* of cuMemcpy, likewise */

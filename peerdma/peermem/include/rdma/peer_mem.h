@@ -104,7 +104,9 @@ struct peer_memory_client {
 	void (*put_pages)(struct sg_table *sg_head, void *client_context);
 	/*
 	 * NULL: PAGE_SIZE.  Called after dma_map.  A power of two, at least PAGE_SIZE: the edges of
-	 * the table are rounded to it, and the core trims its own copy to the CPU's pages.
+	 * the table are rounded to it, and the core trims its own copy to the CPU's pages.  A table
+	 * that is longer or shorter than the rounded range is refused with -EINVAL: from its length
+	 * alone the core cannot tell where addr is.
 	 */
 	unsigned long (*get_page_size)(void *client_context);
 	/* May be NULL. */
