@@ -100,13 +100,15 @@ check((rc, out) == (0, "pid\n") and "does not list processes" in err, "processes
 # ---- errors
 
 prints(softgpu, "--query-gpu=index,nosuch --format=csv", 2, 'Field "nosuch" is not a valid field to query.', **inprocess)
-prints(softgpu, "--query-gpu=index", 2, "A query of fields needs --format=csv.", **inprocess)
-prints(softgpu, "--query-gpu=index --format=csv,xml", 2, '"xml" is not a format: csv, noheader, nounits.', **inprocess)
+is_out(softgpu, "--query-gpu=index", "index\n0\n1\n", **inprocess)
+is_out(softgpu, "--query-gpu=index --format=noheader -i 1,0,1", "1\n0\n", **inprocess)
+prints(softgpu, "--query-gpu=index --format=csv,xml", 2, "Format modifier is not recognized.", **inprocess)
 prints(softgpu, "-i 9", 6, "No devices were found", **inprocess)
 prints(softgpu, "-i 0,GPU-1", 6, "No devices were found", **inprocess)
 prints(softgpu, "--nosuch", 255, "ERROR: Option --nosuch is not recognized. Please run 'nvidia-smi -h'.", **inprocess)
-prints(softgpu, "-q -d NOSUCH", 2, '"NOSUCH" is not a section that -d knows.', **inprocess)
-prints(softgpu, "topo -z", 2, **inprocess)
+prints(softgpu, "-q -d NOSUCH", 2, "Failed to parse --display/-d flags", **inprocess)
+prints(softgpu, "-d MEMORY", 2, **inprocess)
+prints(softgpu, "topo -z", 2, 'Option "-z" is not recognized.', **inprocess)
 prints(softgpu, "-f /nowhere/file -L", 2, **inprocess)
 if not any(name.startswith("softgpu") for name in os.listdir("/dev")):
     check("no driver" in prints(softgpu, "-L", 9), "without a driver, the text does not say so")

@@ -43,10 +43,6 @@ static int begin(const struct smi_field *list, const char *names, struct smi_for
 
 	if (ret)
 		return ret;
-	if (!format.csv) {
-		puts("A query of fields needs --format=csv.");
-		return SMI_ARGUMENT;
-	}
 	for (unsigned int i = 0; i < choice->n && !format.noheader; i++) {
 		const struct smi_field *f = choice->fields[i];
 

@@ -115,7 +115,7 @@ static int parse(const char *names, unsigned int *mask)
 		while (i < SECTIONS && strcasecmp(sections[i].name, name))
 			i++;
 		if (i == SECTIONS) {
-			printf("\"%s\" is not a section that -d knows.\n", name);
+			puts("Failed to parse --display/-d flags");
 			return SMI_ARGUMENT;
 		}
 		*mask |= sections[i].bit;

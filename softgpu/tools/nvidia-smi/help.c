@@ -20,7 +20,7 @@ int smi_help(void)
 	     "  --query-compute-apps=FIELD,...\n"
 	     "                            processes; --help-query-compute-apps lists the fields\n"
 	     "  --format=csv[,noheader][,nounits]\n"
-	     "                            needed for both\n"
+	     "                            without a first line, without units\n"
 	     "  -i, --id=GPU,...          only these: numbers, UUIDs, PCI addresses\n"
 	     "  -f, --filename=FILE       print to a file\n"
 	     "  -l, --loop=SECONDS        again and again\n"

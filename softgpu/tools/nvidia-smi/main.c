@@ -47,6 +47,9 @@ static bool add(struct smi *smi, const char *id)
 		return false;
 	if (index(gpu->device, &gpu->index))
 		return false;
+	for (unsigned int i = 0; i < smi->count; i++)
+		if (smi->gpus[i].index == gpu->index)
+			return true;
 	smi->count++;
 	return true;
 }
@@ -88,14 +91,12 @@ static int parse_format(const char *words, struct smi_format *format)
 
 	snprintf(copy, sizeof(copy), "%s", words);
 	for (char *word = strtok(copy, ", "); word; word = strtok(NULL, ", ")) {
-		if (!strcmp(word, "csv"))
-			format->csv = true;
-		else if (!strcmp(word, "noheader"))
+		if (!strcmp(word, "noheader"))
 			format->noheader = true;
 		else if (!strcmp(word, "nounits"))
 			format->nounits = true;
-		else {
-			printf("\"%s\" is not a format: csv, noheader, nounits.\n", word);
+		else if (strcmp(word, "csv")) {	/* the only one, also without the word */
+			puts("Format modifier is not recognized.");
 			return SMI_ARGUMENT;
 		}
 	}
@@ -184,6 +185,10 @@ static int query(char **argv)
 	unsigned int seconds;
 	int ret = parse(argv, &o);
 
+	if (!ret && o.display && !o.detail) {
+		puts("-d, --display is for -q, --query.");
+		ret = SMI_ARGUMENT;
+	}
 	if (!ret)
 		ret = select_gpus(&smi, o.ids);
 	if (!ret && o.file && !freopen(o.file, "we", stdout)) {

@@ -80,7 +80,7 @@ void smi_value(const char *name, const struct smi_gpu *gpu, char text[SMI_TEXT])
 /* ---- the others ---- */
 
 struct smi_format {
-	bool csv, noheader, nounits;
+	bool noheader, nounits;
 };
 
 #define SMI_APPS	512

@@ -115,7 +115,7 @@ int smi_topo(const struct smi *smi, int argc, char **argv)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (argc == 1 && !strcmp(argv[0], words[i]))
 			return matrix(smi);
-	puts("topo: only -m, --matrix.");
+	printf("Option \"%s\" is not recognized.\n", argc ? argv[0] : "");
 	return SMI_ARGUMENT;
 }
 
@@ -158,7 +158,7 @@ static void print_links(const struct smi_gpu *gpu)
 int smi_nvlink(const struct smi *smi, int argc, char **argv)
 {
 	if (argc != 1 || (strcmp(argv[0], "-s") && strcmp(argv[0], "--status"))) {
-		puts("nvlink: only -s, --status.");
+		printf("Option \"%s\" is not recognized.\n", argc ? argv[0] : "");
 		return SMI_ARGUMENT;
 	}
 	for (unsigned int i = 0; i < smi->count; i++)
