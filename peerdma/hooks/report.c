@@ -137,10 +137,67 @@ static void print(void)
 	}
 }
 
+/* ---- for programs ---- */
+
+static void json_text(const char *text)
+{
+	if (!text) {
+		fputs("null", stderr);
+		return;
+	}
+	fputc('"', stderr);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			fputc('\\', stderr);
+		if (*p < ' ')
+			fprintf(stderr, "\\u%04x", *p);
+		else
+			fputc(*p, stderr);
+	}
+	fputc('"', stderr);
+}
+
+static const char *json_word(const struct peerdma_hook_report *r, uint32_t way)
+{
+	return r->ways & way ? "true" : r->missed & way ? "false" : "null";
+}
+
+static void json_function(const struct peerdma_hook_report *r, struct hook *h)
+{
+	fprintf(stderr, "{\"call\":\"%s\",\"by_name\":%s,\"dlsym\":%s,\"cuGetProcAddress\":%s,"
+		"\"calls\":%llu,\"before\":", r->call, json_word(r, PEERDMA_HOOK_BY_NAME),
+		json_word(r, PEERDMA_HOOK_BY_DLSYM), json_word(r, PEERDMA_HOOK_BY_PROC),
+		(unsigned long long)r->events);
+	json_text(other(h, PEERDMA_HOOK_IN_FRONT));
+	fputs(",\"after\":", stderr);
+	json_text(other(h, PEERDMA_HOOK_BEHIND));
+	fputc('}', stderr);
+}
+
+static void print_json(void)
+{
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX);
+	const char *comma = "";
+
+	fprintf(stderr, "{\"schema\":\"peerdma-hooks/1\",\"in_front\":%s,\"functions\":[",
+		n && peerdma_hooks_active() ? "true" : "false");
+	for (unsigned int i = 0; i < n; i++) {
+		if (r[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		fputs(comma, stderr);
+		json_function(&r[i], &hooks[i]);
+		comma = ",";
+	}
+	fputs("]}\n", stderr);
+}
+
 __attribute__((destructor)) static void at_end(void)
 {
 	const char *wish = secure_getenv("PEERDMA_HOOKS");
 
 	if (wish && !strcmp(wish, "report"))
 		print();
+	else if (wish && !strcmp(wish, "json"))
+		print_json();
 }

@@ -126,6 +126,7 @@ struct peerdma_hook_report {
  * returns the number of functions; 0 if the process has neither libcuda.so.1 nor
  * libhsa-runtime64.so.1. With PEERDMA_HOOKS=report in the environment, the same report is
  * printed to stderr when the process ends; it also names other libraries that intercept.
+ * PEERDMA_HOOKS=json prints it as one JSON object, schema peerdma-hooks/1.
  */
 #define PEERDMA_HOOKS_MAX 256	/* no release has more functions */
 unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n);

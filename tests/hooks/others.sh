@@ -97,6 +97,26 @@ grep -qx "cuMemAlloc_v2: also intercepted after this library, by $(lib next)" "$
 grep 'before this library\|cuMemAllocManaged.*also' "$work/errors" && fails "the report names a library that is not there"
 calls with "$(lib next):$hooks" "$linked"
 grep -qx "cuMemFree_v2: also intercepted before this library, by $(lib next)" "$work/errors" || fails "the report does not name a library in front"
+PEERDMA_HOOKS=json
+calls with "$hooks:$(lib next)" "$linked"
+python3 - "$work/errors" "$(lib next)" <<'EOF' || fails "the report as JSON"
+import json, sys
+told = json.load(open(sys.argv[1]))
+calls = {f["call"]: f for f in told["functions"]}
+assert told["schema"] == "peerdma-hooks/1" and told["in_front"] is True
+free = calls["cuMemFree_v2"]
+assert (free["by_name"], free["dlsym"], free["cuGetProcAddress"]) == (True, True, True), free
+assert (free["before"], free["after"]) == (None, sys.argv[2]), free
+assert free["calls"] >= 18 and calls["cuMemHostAlloc"]["after"] is None
+EOF
+calls with "$(lib own):$hooks" "$linked"
+python3 - "$work/errors" "$(lib own)" <<'EOF' || fails "the report as JSON, behind another library"
+import json, sys
+told = json.load(open(sys.argv[1]))
+free = [f for f in told["functions"] if f["call"] == "cuMemFree_v2"][0]
+assert (told["in_front"], free["by_name"], free["dlsym"], free["before"]) == (True, False, False, sys.argv[2]), free
+EOF
+PEERDMA_HOOKS=report
 calls with "$hooks" "$linked"
 grep 'also intercepted' "$work/errors" && fails "the report names a library where there is none"
 
