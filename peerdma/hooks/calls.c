@@ -7,15 +7,7 @@
  * because what was registered in between is stale too.  Calls that may create addresses
  * of CUDA or HSA are counted while they run (peerdma_hooks_making()).
  */
-#include <stdbool.h>
-
 #include "hooks.h"
-
-enum {
-#define HOOK(library, name, ...) ID_##name,
-#include "calls.def"
-#undef HOOK
-};
 
 #define ALL UINT64_MAX
 
@@ -83,9 +75,15 @@ static struct span hsa_around(void *p)
 
 #define UNPACK(...) __VA_ARGS__
 
+#define CALL(id, ARGS)									\
+	was = hook_enter(&hooks[id], slot);						\
+	r = real(UNPACK ARGS);								\
+	hook_leave(&hooks[id], slot, was);
+
 /* What is freed is known before the call. */
 #define FREE_BODY(id, PARAMS, ARGS, SPAN)						\
-	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int (*real)(UNPACK PARAMS) = hook_target(&hooks[id], slot);			\
+	bool was;									\
 	struct span s;									\
 	int r;										\
 											\
@@ -93,20 +91,21 @@ static struct span hsa_around(void *p)
 		return libraries[hooks[id].library].absent;				\
 	s = SPAN;									\
 	hook_tell(&hooks[id], PEERDMA_HOOK_FREE, 0, s.addr, s.length);			\
-	r = real(UNPACK ARGS);								\
+	CALL(id, ARGS)									\
 	hook_tell(&hooks[id], PEERDMA_HOOK_FREE, 1, s.addr, s.length);			\
 	return r;
 
 /* What is made is known when the call succeeded. */
 #define ALLOC_BODY(id, PARAMS, ARGS, SPAN)						\
-	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int (*real)(UNPACK PARAMS) = hook_target(&hooks[id], slot);			\
+	bool was;									\
 	struct span s;									\
 	int r;										\
 											\
 	if (!real)									\
 		return libraries[hooks[id].library].absent;				\
 	making_begins();								\
-	r = real(UNPACK ARGS);								\
+	CALL(id, ARGS)									\
 	making_ends();									\
 	if (!r) {									\
 		s = SPAN;								\
@@ -116,14 +115,15 @@ static struct span hsa_around(void *p)
 
 /* Where is not said, and that it failed is not to be relied on. */
 #define MAKE_BODY(id, PARAMS, ARGS, SPAN)						\
-	int (*real)(UNPACK PARAMS) = hook_real(&hooks[id], slot);			\
+	int (*real)(UNPACK PARAMS) = hook_target(&hooks[id], slot);			\
+	bool was;									\
 	int r;										\
 											\
 	if (!real)									\
 		return libraries[hooks[id].library].absent;				\
 	hook_count(&hooks[id]);								\
 	making_begins();								\
-	r = real(UNPACK ARGS);								\
+	CALL(id, ARGS)									\
 	making_ends();									\
 	return r;
 
@@ -140,39 +140,17 @@ EXPORT int name(UNPACK PARAMS);								\
 COPY(EXPORT, name, 0, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
 COPY(static, name##_1, 1, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
 COPY(static, name##_2, 2, ID_##name, BODY, PARAMS, ARGS, SPAN)				\
-COPY(static, name##_3, 3, ID_##name, BODY, PARAMS, ARGS, SPAN)
+COPY(static, name##_3, 3, ID_##name, BODY, PARAMS, ARGS, SPAN)			\
+COPY(static, name##_4, 4, ID_##name, BODY, PARAMS, ARGS, SPAN)			\
+COPY(static, name##_5, 5, ID_##name, BODY, PARAMS, ARGS, SPAN)
 #include "calls.def"
 #undef HOOK
 
 struct hook hooks[] = {
 #define HOOK(library_, name_, proc_, ...)						\
-	{ .library = library_, .name = #name_, .proc = proc_,				\
-	  .ours = { name_, name_##_1, name_##_2, name_##_3 } },
+	{ .library = library_, .id = ID_##name_, .name = #name_, .proc = proc_,		\
+	  .ours = { name_, name_##_1, name_##_2, name_##_3, name_##_4, name_##_5 } },
 #include "calls.def"
 #undef HOOK
 	{ 0 },
 };
-
-void *hook_real(struct hook *h, unsigned int slot)
-{
-	void *real = atomic_load_explicit(&h->real[slot], memory_order_acquire);
-
-	if (real || slot)
-		return real;
-	real = real_symbol(h->library, h->name);
-	atomic_store_explicit(&h->real[0], real, memory_order_release);
-	return real;
-}
-
-void *hook_for(struct hook *h, void *real)
-{
-	if (real == hook_real(h, 0))
-		return h->ours[0];
-	for (unsigned int i = 1; i < SLOTS; i++) {
-		void *is = NULL;
-
-		if (atomic_compare_exchange_strong(&h->real[i], &is, real) || is == real)
-			return h->ours[i];
-	}
-	return real;
-}

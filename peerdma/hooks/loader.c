@@ -3,6 +3,7 @@
  * loader.c - the watched libraries, and their own functions behind this library's.
  */
 #include <dlfcn.h>
+#include <link.h>
 
 #include "hooks.h"
 
@@ -58,4 +59,34 @@ void *real_symbol(unsigned int which, const char *name)
 	void *handle = library(which);
 
 	return handle ? real_dlsym(handle, name) : NULL;
+}
+
+void *next_symbol(const char *name)
+{
+	return real_dlsym(RTLD_NEXT, name);
+}
+
+static int first_only(struct dl_phdr_info *info, size_t size, void *loads)
+{
+	(void)size;
+	*(uint64_t *)loads = info->dlpi_adds;
+	return 1;
+}
+
+uint64_t loader_loads(void)
+{
+	uint64_t loads = 0;
+
+	dl_iterate_phdr(first_only, &loads);
+	return loads;
+}
+
+void loader_keep(const void *function)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	/* Never closed. The program itself has no name, and stays anyway. */
+	if (dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name[0])
+		(void)dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
 }

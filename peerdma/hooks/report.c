@@ -11,17 +11,9 @@
 /* What cuGetProcAddress is asked for; a driver gives what it has up to that */
 #define NEWEST_CUDA 13000
 
-static bool is_ours(const struct hook *h, const void *p)
-{
-	for (unsigned int i = 0; i < SLOTS; i++)
-		if (p == h->ours[i])
-			return true;
-	return false;
-}
-
 EXPORT int peerdma_hooks_active(void)
 {
-	return is_ours(hooks, real_dlsym(RTLD_DEFAULT, hooks[0].name));
+	return hook_is_ours(hooks, real_dlsym(RTLD_DEFAULT, hooks[0].name));
 }
 
 /* As a program would ask: by the names that it finds first. */
@@ -47,7 +39,7 @@ static void *(*program_dlsym(void))(void *, const char *)
 static void note(struct peerdma_hook_report *r, const struct hook *h, uint32_t way, const void *p)
 {
 	if (p)
-		*(is_ours(h, p) ? &r->ways : &r->missed) |= way;
+		*(hook_is_ours(h, p) ? &r->ways : &r->missed) |= way;
 }
 
 static struct peerdma_hook_report try_all(struct hook *h)
@@ -85,9 +77,40 @@ EXPORT unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, un
 	return i;
 }
 
+/* The file of what `call' goes to, or comes from: not ours, and not the watched library's. */
+static const char *other(struct hook *h, int place)
+{
+	const void *p = NULL;
+	Dl_info info;
+
+	if (place == PEERDMA_HOOK_BEHIND)
+		p = hook_real(h, 0);
+	else if (place == PEERDMA_HOOK_IN_FRONT)
+		p = real_dlsym(RTLD_DEFAULT, h->name);
+	if (!p || p == hook_own(h) || hook_is_ours(h, p) || !dladdr(p, &info))
+		return NULL;
+	return info.dli_fname;
+}
+
+EXPORT const char *peerdma_hooks_other(const char *call, int place)
+{
+	for (struct hook *h = hooks; h->name; h++)
+		if (!strcmp(h->name, call))
+			return other(h, place);
+	return NULL;
+}
+
 static const char *word(const struct peerdma_hook_report *r, uint32_t way)
 {
 	return r->ways & way ? "seen" : r->missed & way ? "MISSED" : "-";
+}
+
+static void print_other(struct hook *h, int place, const char *words)
+{
+	const char *file = other(h, place);
+
+	if (file)
+		fprintf(stderr, "%s: also intercepted %s, by %s\n", h->name, words, file);
 }
 
 static void print(void)
@@ -108,6 +131,65 @@ static void print(void)
 			word(&r[i], PEERDMA_HOOK_BY_NAME), word(&r[i], PEERDMA_HOOK_BY_DLSYM),
 			word(&r[i], PEERDMA_HOOK_BY_PROC), (unsigned long long)r[i].events);
 	}
+	for (unsigned int i = 0; i < n; i++) {
+		print_other(&hooks[i], PEERDMA_HOOK_IN_FRONT, "before this library");
+		print_other(&hooks[i], PEERDMA_HOOK_BEHIND, "after this library");
+	}
+}
+
+/* ---- for programs ---- */
+
+static void json_text(const char *text)
+{
+	if (!text) {
+		fputs("null", stderr);
+		return;
+	}
+	fputc('"', stderr);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			fputc('\\', stderr);
+		if (*p < ' ')
+			fprintf(stderr, "\\u%04x", *p);
+		else
+			fputc(*p, stderr);
+	}
+	fputc('"', stderr);
+}
+
+static const char *json_word(const struct peerdma_hook_report *r, uint32_t way)
+{
+	return r->ways & way ? "true" : r->missed & way ? "false" : "null";
+}
+
+static void json_function(const struct peerdma_hook_report *r, struct hook *h)
+{
+	fprintf(stderr, "{\"call\":\"%s\",\"by_name\":%s,\"dlsym\":%s,\"cuGetProcAddress\":%s,"
+		"\"calls\":%llu,\"before\":", r->call, json_word(r, PEERDMA_HOOK_BY_NAME),
+		json_word(r, PEERDMA_HOOK_BY_DLSYM), json_word(r, PEERDMA_HOOK_BY_PROC),
+		(unsigned long long)r->events);
+	json_text(other(h, PEERDMA_HOOK_IN_FRONT));
+	fputs(",\"after\":", stderr);
+	json_text(other(h, PEERDMA_HOOK_BEHIND));
+	fputc('}', stderr);
+}
+
+static void print_json(void)
+{
+	struct peerdma_hook_report r[PEERDMA_HOOKS_MAX];
+	unsigned int n = peerdma_hooks_report(r, PEERDMA_HOOKS_MAX);
+	const char *comma = "";
+
+	fprintf(stderr, "{\"schema\":\"peerdma-hooks/1\",\"in_front\":%s,\"functions\":[",
+		n && peerdma_hooks_active() ? "true" : "false");
+	for (unsigned int i = 0; i < n; i++) {
+		if (r[i].missed & PEERDMA_HOOK_ABSENT)
+			continue;
+		fputs(comma, stderr);
+		json_function(&r[i], &hooks[i]);
+		comma = ",";
+	}
+	fputs("]}\n", stderr);
 }
 
 __attribute__((destructor)) static void at_end(void)
@@ -116,4 +198,6 @@ __attribute__((destructor)) static void at_end(void)
 
 	if (wish && !strcmp(wish, "report"))
 		print();
+	else if (wish && !strcmp(wish, "json"))
+		print_json();
 }

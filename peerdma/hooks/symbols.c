@@ -1,41 +1,30 @@
 // SPDX-License-Identifier: MIT
 /*
- * symbols.c - dlsym() and cuGetProcAddress(): a program that looks up a function gets
- * this library's, if the result would have been the watched library's.
+ * symbols.c - dlsym() and cuGetProcAddress(): a program that looks up a function gets a copy
+ * of this library's, which calls what the program would have got without this library.
  */
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "hooks.h"
 
-static struct hook *by_name(const char *name)
-{
-	for (struct hook *h = hooks; h->name; h++)
-		if (!strcmp(h->name, name))
-			return h;
-	return NULL;
-}
-
 /* ---- cuGetProcAddress ---- */
 
-typedef int (*proc_address)(const char *symbol, void **pfn, int version, unsigned long long flags);
-typedef int (*proc_address_v2)(const char *symbol, void **pfn, int version,
-			       unsigned long long flags, int *status);
+/* The CUDA version from which its own name means the second one, with a status. */
+#define SECOND_CUDA 12000
 
-EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags);
-EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
-			       unsigned long long flags, int *status);
+enum { FIRST, SECOND, FINDERS };
+static struct hook finders[FINDERS];
 
-static void replace(const char *symbol, void **pfn)
+static void replace(const char *symbol, void **pfn, int version)
 {
 	if (!symbol || !pfn || !*pfn)
 		return;
 	if (!strcmp(symbol, "cuGetProcAddress")) {
-		if (*pfn == real_symbol(CUDA, "cuGetProcAddress_v2"))
-			*pfn = (void *)(uintptr_t)cuGetProcAddress_v2;
-		else if (*pfn == real_symbol(CUDA, "cuGetProcAddress"))
-			*pfn = (void *)(uintptr_t)cuGetProcAddress;
+		bool second = *pfn == hook_own(&finders[SECOND]) ||
+			      (*pfn != hook_own(&finders[FIRST]) && version >= SECOND_CUDA);
+
+		*pfn = hook_for(&finders[second], *pfn);
 		return;
 	}
 	for (struct hook *h = hooks; h->name; h++) {
@@ -46,28 +35,60 @@ static void replace(const char *symbol, void **pfn)
 	}
 }
 
-EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, unsigned long long flags)
-{
-	proc_address real = (proc_address)(uintptr_t)real_symbol(CUDA, "cuGetProcAddress");
-	int r = real ? real(symbol, pfn, version, flags) : libraries[CUDA].absent;
-
-	if (!r)
-		replace(symbol, pfn);
-	return r;
+#define FINDER(storage, function, n, which, PARAMS, ARGS)				\
+storage int function PARAMS								\
+{											\
+	int (*real) PARAMS = hook_target(&finders[which], n);				\
+	bool was;									\
+	int r;										\
+											\
+	if (!real)									\
+		return libraries[CUDA].absent;						\
+	was = hook_enter(&finders[which], n);						\
+	r = real ARGS;									\
+	hook_leave(&finders[which], n, was);						\
+	if (!r)										\
+		replace(symbol, pfn, version);						\
+	return r;									\
 }
 
-EXPORT int cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
-			       unsigned long long flags, int *status)
-{
-	proc_address_v2 real = (proc_address_v2)(uintptr_t)real_symbol(CUDA, "cuGetProcAddress_v2");
-	int r = real ? real(symbol, pfn, version, flags, status) : libraries[CUDA].absent;
+#define FINDER_COPIES(name, which, PARAMS, ARGS)					\
+EXPORT int name PARAMS;									\
+FINDER(EXPORT, name, 0, which, PARAMS, ARGS)						\
+FINDER(static, name##_1, 1, which, PARAMS, ARGS)					\
+FINDER(static, name##_2, 2, which, PARAMS, ARGS)					\
+FINDER(static, name##_3, 3, which, PARAMS, ARGS)					\
+FINDER(static, name##_4, 4, which, PARAMS, ARGS)					\
+FINDER(static, name##_5, 5, which, PARAMS, ARGS)
 
-	if (!r)
-		replace(symbol, pfn);
-	return r;
-}
+FINDER_COPIES(cuGetProcAddress, FIRST,
+	      (const char *symbol, void **pfn, int version, unsigned long long flags),
+	      (symbol, pfn, version, flags))
+FINDER_COPIES(cuGetProcAddress_v2, SECOND,
+	      (const char *symbol, void **pfn, int version, unsigned long long flags, int *status),
+	      (symbol, pfn, version, flags, status))
+
+#define FINDER_HOOK(which, name_)							\
+	[which] = { .library = CUDA, .id = ID_##name_, .name = #name_,				\
+		    .ours = { name_, name_##_1, name_##_2, name_##_3, name_##_4, name_##_5 } }
+
+static struct hook finders[FINDERS] = {
+	FINDER_HOOK(FIRST, cuGetProcAddress),
+	FINDER_HOOK(SECOND, cuGetProcAddress_v2),
+};
 
 /* ---- dlsym ---- */
+
+static struct hook *by_name(const char *name)
+{
+	for (unsigned int i = 0; i < FINDERS; i++)
+		if (!strcmp(finders[i].name, name))
+			return &finders[i];
+	for (struct hook *h = hooks; h->name; h++)
+		if (!strcmp(h->name, name))
+			return h;
+	return NULL;
+}
 
 static bool may_be_watched(const char *name)
 {
@@ -77,24 +98,61 @@ static bool may_be_watched(const char *name)
 	return false;
 }
 
-/* Ours, if what would be found is a watched library's and we have one for it. */
-static void *looked_up(void *found, const char *name)
+/*
+ * A copy of ours for what was found, if the process has the watched library's function.  What was
+ * found may be another interposer's, by its own handle or because its dlsym() gave it.
+ */
+static void *looked_up(const char *name, void *found)
 {
-	struct hook *h;
+	struct hook *h = found && may_be_watched(name) ? by_name(name) : NULL;
 
-	if (!found || !may_be_watched(name))
+	if (!h)
 		return found;
-	if (!strcmp(name, "cuGetProcAddress"))
-		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress :
-		       found;
-	if (!strcmp(name, "cuGetProcAddress_v2"))
-		return found == real_symbol(CUDA, name) ? (void *)(uintptr_t)cuGetProcAddress_v2 :
-		       found;
-	h = by_name(name);
-	return h && found == hook_real(h, 0) ? h->ours[0] : found;
+	if (hook_own(h))
+		found = hook_for(h, found);
+	/* The lookup was a success: no error of ours remains. */
+	dlerror();
+	return found;
+}
+
+/* The next interposer's dlsym(), or the C library's. */
+static dlsym_fn next_dlsym(void)
+{
+	static _Atomic(dlsym_fn) found;
+	dlsym_fn f = atomic_load_explicit(&found, memory_order_relaxed);
+
+	if (!f) {
+		f = (dlsym_fn)(uintptr_t)next_symbol("dlsym");
+		if (!f)
+			f = loader_dlsym();
+		atomic_store_explicit(&found, f, memory_order_relaxed);
+	}
+	return f;
+}
+
+/* The thread is in the next interposer's dlsym(), whose own lookups are the C library's. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool looking;
+
+static void *look_up(void *handle, const char *name)
+{
+	dlsym_fn f = next_dlsym();
+	void *found;
+
+	if (looking)
+		return real_dlsym(handle, name);
+	looking = true;
+	found = f(handle, name);
+	looking = false;
+	return looked_up(name, found);
 }
 
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
+
+/* Whether another interposer may answer with its own function, where the C library finds ours. */
+static bool is_others(dlsym_fn f, const char *name)
+{
+	return f != loader_dlsym() && may_be_watched(name);
+}
 
 /*
  * With RTLD_NEXT (and RTLD_DEFAULT, where namespaces differ) the real dlsym() looks at
@@ -108,9 +166,9 @@ __attribute__((no_sanitize("address", "thread", "undefined"), optimize("O2")))
 #endif
 EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 {
-	dlsym_fn f = loader_dlsym();
+	dlsym_fn f = looking ? loader_dlsym() : next_dlsym();
 
-	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+	if (handle == RTLD_NEXT || (handle == RTLD_DEFAULT && !is_others(f, name)))
 		return f(handle, name);
-	return looked_up(f(handle, name), name);
+	return look_up(handle, name);
 }

@@ -17,6 +17,13 @@
  *   - by a pointer from dlsym() or cuGetProcAddress(). The CUDA runtime gets the driver's
  *     functions that way, linked dynamically or statically.
  *
+ * Other libraries may intercept the same functions: limits of GPU memory, profilers. Each call goes
+ * where it would go without this library:
+ *   - a call by name: to the next library in the loader's order that has the function, or to CUDA's
+ *   - a call by a pointer: to what dlsym() or cuGetProcAddress() would have returned; another
+ *     library's versions of these two are asked first
+ * Put this library in front of the others: one that comes first and calls CUDA by itself hides its calls.
+ *
  * It does not intercept:
  *   - calls by a pointer that was fetched before this library was loaded
  *   - calls in another namespace of dlmopen()
@@ -118,10 +125,19 @@ struct peerdma_hook_report {
  * Tries each way for each function, without calling the function. Writes up to n reports (none, if reports is NULL) and
  * returns the number of functions; 0 if the process has neither libcuda.so.1 nor
  * libhsa-runtime64.so.1. With PEERDMA_HOOKS=report in the environment, the same report is
- * printed to stderr when the process ends.
+ * printed to stderr when the process ends; it also names other libraries that intercept.
+ * PEERDMA_HOOKS=json prints it as one JSON object, schema peerdma-hooks/1.
  */
 #define PEERDMA_HOOKS_MAX 256	/* no release has more functions */
 unsigned int peerdma_hooks_report(struct peerdma_hook_report *reports, unsigned int n);
+
+/*
+ * The file of another library that intercepts `call` too, a function of the report. NULL: there is none. The
+ * text is valid as long as that library is loaded.
+ */
+#define PEERDMA_HOOK_BEHIND	1	/* what this library's function calls, by name */
+#define PEERDMA_HOOK_IN_FRONT	2	/* what is found before this library's function, by name */
+const char *peerdma_hooks_other(const char *call, int place);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,8 @@
 
 #define NOT_INITIALIZED		3	/* CUDA_ERROR_NOT_INITIALIZED */
 #define NOT_FOUND		500
+#define VARIANTS		8	/* of a function, that the stand-in has */
+#define COPIES			6	/* that the hooks have for it: SLOTS */
 #define NEWEST			11000	/* what the stand-in has */
 #define HSA_NOT_INITIALIZED	0x100b	/* HSA_STATUS_ERROR_NOT_INITIALIZED */
 
@@ -72,7 +74,7 @@ static int get(const char *symbol, void **pfn, unsigned long long flags)
 static void by_proc(void *library)
 {
 	int (*freed)(unsigned int variant) = NULL;
-	void *p = &told, *variant[6] = { NULL };
+	void *p = &told, *variant[VARIANTS] = { NULL };
 
 	*(void **)&freed = dlsym(library, "lacking_freed");
 	CHECK(!get("cuMemAllocAsync", &p, 0) && !p, "cuGetProcAddress answers success and has no such function: no pointer is given");
@@ -83,15 +85,15 @@ static void by_proc(void *library)
 	CHECK(!get("cuMemFree", NULL, 0), "nor without a place for the pointer");
 	CHECK(!get("cuGetProcAddress", &p, 0) && p == (first ? (void *)(uintptr_t)cuGetProcAddress : (void *)(uintptr_t)cuGetProcAddress_v2),
 	      "by itself it is found as the hooks', not as CUDA's");
-	for (unsigned int i = 0; i < 6; i++)
+	for (unsigned int i = 0; i < VARIANTS; i++)
 		CHECK(!get("cuMemFree", &variant[i], i) && variant[i], "a variant of a free");
-	for (unsigned int i = 0; i < 6; i++) {
+	for (unsigned int i = 0; i < VARIANTS; i++) {
 		int (*call)(uint64_t p);
 		unsigned int before = told;
 
 		*(void **)&call = variant[i];
 		CHECK(!call(4096) && freed(i) == 1, "a variant goes where it would have gone");
-		CHECK(told == before + (i < 4 ? 2 : 0), "%s", i < 4 ? "the subscriber is notified before and after" : "no hook is left for it: no notification");
+		CHECK(told == before + (i < COPIES ? 2 : 0), "%s", i < COPIES ? "the subscriber is notified before and after" : "no hook is left for it: no notification");
 	}
 }
 
@@ -113,7 +115,7 @@ static void report(void)
 	peerdma_hooks_unsubscribe(NULL, NULL);
 	for (unsigned int i = 0; i < n; i++) {
 		if (!strcmp(r[i].call, "cuMemFree_v2")) {
-			there += !r[i].missed && r[i].events == 7;
+			there += !r[i].missed && r[i].events == COPIES + 3;
 			/* A program that asks as today's do has no cuGetProcAddress of the first kind. */
 			CHECK(r[i].ways == (PEERDMA_HOOK_BY_NAME | PEERDMA_HOOK_BY_DLSYM | (first ? 0 : PEERDMA_HOOK_BY_PROC)),
 			      "the free is seen in each way");

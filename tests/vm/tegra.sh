@@ -50,6 +50,14 @@ done
 
 "$BUILD/tests/kernel/tegra_ends" "$(lspci -Dn -d 1af4:1110 | head -1 | cut -d' ' -f1)" || die "pins end with the GPU, or outlive their memory"
 
+# A client that frees the memory of its tables, in the callback too, as NVIDIA's reference driver does.
+unload_modules nvidia_p2p tegra_test
+insmod "$MODDIR/nvidia_p2p.ko" client_frees=1 || die "nvidia_p2p.ko does not load again"
+insmod "$MODDIR/tegra_test.ko" kfree_table=1 || die "tegra_test.ko does not load again"
+"$BUILD/tests/kernel/tegra_conform" >/tmp/conform || { cat /tmp/conform; die "a client that frees its tables"; }
+unload_modules nvidia_p2p tegra_test
+load_modules nvidia_p2p tegra_test
+
 # A driver that was written from the header alone.
 insmod "$MODDIR/tegra_client.ko" card="$(lspci -Dn -d 1234:11e8 | head -1 | cut -d' ' -f1)" || die "tegra_client.ko does not load"
 "$TOP/examples/kernel/tegra/tegra_client.py" || die "the example does not work"

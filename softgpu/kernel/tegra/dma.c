@@ -21,6 +21,7 @@ MODULE_PARM_DESC(short_mapping, "FAULT INJECTION, for tests: DMA mappings say th
 struct mapping {
 	struct nvidia_p2p_dma_mapping pub;	/* the client's */
 	struct sg_table table;
+	struct table *of;
 	struct list_head node;			/* table->mappings */
 	struct list_head all;			/* mappings */
 };
@@ -72,7 +73,7 @@ static int check_reach(struct device *dev, const struct table *t)
 	u32 i;
 
 	for (i = 0; i < t->npages; i++) {
-		u64 phys = page_to_phys(t->pub.pages[i]);
+		u64 phys = page_to_phys(t->pages[i]);
 
 		if (phys + PAGE_SIZE - 1 > last) {
 			pr_err_ratelimited("%s cannot address memory at %#llx: its DMA mask is %#llx\n",
@@ -107,7 +108,7 @@ static int alloc_entries(struct mapping *m, const struct table *t, struct device
 	 * NVIDIA's driver does not limit the length of a segment, and a kernel with DMA API
 	 * debugging reports that.
 	 */
-	return sg_alloc_table_from_pages_segment(&m->table, t->pub.pages, t->npages, 0, t->pub.size,
+	return sg_alloc_table_from_pages_segment(&m->table, t->pages, t->npages, 0, t->size,
 						 max_t(u32, dma_get_max_seg_size(dev), PAGE_SIZE),
 						 gfp);
 }
@@ -133,7 +134,8 @@ static int mapping_create(struct device *dev, struct table *t, enum dma_data_dir
 	m->pub.version = READ_ONCE(mapping_version) ?: NVIDIA_P2P_DMA_MAPPING_VERSION;
 	m->pub.sgt = &m->table;
 	m->pub.dev = get_device(dev);
-	m->pub.page_table = &t->pub;
+	m->pub.page_table = t->pub;
+	m->of = t;
 	m->pub.direction = direction;
 	err = fill(m);
 	if (err) {
@@ -213,7 +215,7 @@ static struct mapping *take(const struct nvidia_p2p_dma_mapping *map, struct tab
 	list_for_each_entry(m, &mappings, all) {
 		if (&m->pub != map)
 			continue;
-		*t = container_of(m->pub.page_table, struct table, pub);
+		*t = m->of;
 		table_check_sleep(*t, "dma_unmap_pages");
 		kref_get(&(*t)->ref);
 		list_del(&m->node);

@@ -33,7 +33,7 @@ static bool is_ours(const struct table *t, unsigned long pfn)
 	u32 i;
 
 	for (i = 0; i < t->npages; i++)
-		if (page_to_pfn(t->pub.pages[i]) == pfn)
+		if (page_to_pfn(t->pages[i]) == pfn)
 			return true;
 	return false;
 }
@@ -82,7 +82,7 @@ static int look(struct mm_struct *mm, const struct table *t)
 		    is_write_combined(vma->vm_page_prot) == t->write_combined)
 			continue;
 		pr_err_ratelimited("%s: pages of %#llx are allocated %s, but mapped %s at %#lx: undefined behaviour; a driver's mmap %s\n",
-				   t->comm, t->pub.vaddr,
+				   t->comm, t->vaddr,
 				   t->write_combined ? "write-combined" : "cached",
 				   t->write_combined ? "cached" : "write-combined", vma->vm_start,
 				   t->write_combined ? "must use pgprot_writecombine()" :
@@ -98,7 +98,7 @@ int protection_check(const struct table *t)
 	int err;
 
 	/* How other memory was allocated is not known. */
-	if (!t->allocated || mm != t->pub.mm || !mmap_read_trylock(mm))
+	if (!t->allocated || mm != t->mm || !mmap_read_trylock(mm))
 		return 0;
 	err = look(mm, t);
 	mmap_read_unlock(mm);

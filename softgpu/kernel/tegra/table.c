@@ -43,6 +43,10 @@ static bool short_table;
 module_param(short_table, bool, 0644);
 MODULE_PARM_DESC(short_table, "FAULT INJECTION, for tests: page tables say that they have an entry less than they do (default N)");
 
+static bool client_frees;
+module_param(client_frees, bool, 0644);
+MODULE_PARM_DESC(client_frees, "The client frees the memory of a page table, with kfree() after nvidia_p2p_free_page_table, as NVIDIA's reference driver does; one that does not leaks it, as on a Tegra (default N: free_page_table frees it)");
+
 static unsigned int get_delay_ms;
 module_param(get_delay_ms, uint, 0644);
 MODULE_PARM_DESC(get_delay_ms, "FAULT INJECTION, for tests: milliseconds that nvidia_p2p_get_pages waits when it has the pages and is not notified yet, so that a free can overtake it (default 0)");
@@ -61,7 +65,7 @@ static struct table *table_find(const struct nvidia_p2p_page_table *pub)
 
 	lockdep_assert_held(&tegra_lock);
 	list_for_each_entry(t, &tables, node)
-		if (&t->pub == pub)
+		if (t->pub == pub)
 			return t;
 	return NULL;
 }
@@ -82,8 +86,10 @@ static void table_free(struct kref *ref)
 {
 	struct table *t = container_of(ref, struct table, ref);
 
-	mmdrop(t->pub.mm);
-	kvfree(t->pub.pages);
+	mmdrop(t->mm);
+	kvfree(t->pages);
+	if (!t->handed_over)
+		kfree(t->pub);
 	kfree(t);
 }
 
@@ -97,7 +103,7 @@ void table_check_sleep(const struct table *t, const char *call)
 	lockdep_assert_held(&tegra_lock);
 	if (t->thread == current && t->atomic)
 		pr_err_ratelimited("a client calls %s in the free callback of %#llx, which may not sleep: the OOM killer takes the memory; do it later, in another thread\n",
-				   call, t->pub.vaddr);
+				   call, t->vaddr);
 }
 
 static void pages_put(struct table *t)
@@ -105,8 +111,8 @@ static void pages_put(struct table *t)
 	u32 i;
 
 	for (i = 0; i < t->npages; i++) {
-		set_page_dirty_lock(t->pub.pages[i]);
-		put_page(t->pub.pages[i]);
+		set_page_dirty_lock(t->pages[i]);
+		put_page(t->pages[i]);
 		cond_resched();
 	}
 }
@@ -142,7 +148,7 @@ static void end(struct table *t, bool atomic)
 
 	if (!atomic)
 		softgpu_delay_ms(READ_ONCE(t->delay_ms));
-	t->pub.free_callback(t->pub.data);
+	t->callback(t->data);
 
 	spin_lock(&tegra_lock);
 	t->state = TABLE_ENDED;
@@ -156,7 +162,7 @@ static void end(struct table *t, bool atomic)
 
 static struct table *of_notifier(struct mmu_notifier *mn)
 {
-	return container_of(mn, struct table, pub.mn);
+	return container_of(mn, struct table, mn);
 }
 
 static void mm_released(struct mmu_notifier *mn, struct mm_struct *mm)
@@ -232,10 +238,10 @@ static int check_put(const struct table *t)
 	spin_unlock(&tegra_lock);
 	if (own)
 		pr_err_ratelimited("a client calls put_pages(%#llx) in the free callback of the same pin: ignored; on a Tegra it waits for itself\n",
-				   t->pub.vaddr);
+				   t->vaddr);
 	else if (late)
 		pr_err_ratelimited("a client calls put_pages(%#llx) after the pin's free callback: ignored; on a Tegra it drops a reference to the process twice\n",
-				   t->pub.vaddr);
+				   t->vaddr);
 	return own || ended ? -EINVAL : 0;
 }
 
@@ -255,7 +261,7 @@ int nvidia_p2p_put_pages(struct nvidia_p2p_page_table *page_table)
 	WRITE_ONCE(t->delay_ms, callback_delay());
 	/* Calls mm_released(), unless the process has ended, and waits for callbacks under way. */
 	if (take_notifier(t)) {
-		mmu_notifier_unregister(&t->pub.mn, t->pub.mm);
+		mmu_notifier_unregister(&t->mn, t->mm);
 		table_put(t);
 	}
 	/* Another put_pages(), or end_later(), may be running it. */
@@ -273,7 +279,7 @@ static void table_end(struct table *t)
 	pages_put(t);
 	/* Does not wait: this may be that notifier. */
 	if (take_notifier(t))
-		mmu_notifier_put(&t->pub.mn);
+		mmu_notifier_put(&t->mn);
 	table_put(t);
 }
 
@@ -288,10 +294,11 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	live = t && t->state == TABLE_LIVE;
 	if (live)
 		pr_err_ratelimited("a client frees the page table of %#llx, which is still pinned: ignored; call put_pages first\n",
-				   t->pub.vaddr);
+				   t->vaddr);
 	if (t && !live) {
 		table_check_sleep(t, "free_page_table");
 		list_del(&t->node);
+		t->handed_over = READ_ONCE(client_frees);
 	}
 	spin_unlock(&tegra_lock);
 	if (!t || live)
@@ -312,16 +319,16 @@ static void find_host(struct table *t)
 {
 	struct sg_found_host found;
 
-	t->host_va = t->pub.vaddr;
-	if (sg_find_host(softgpu_core(), softgpu_current_key(), t->pub.vaddr, &found) ||
+	t->host_va = t->vaddr;
+	if (sg_find_host(softgpu_core(), softgpu_current_key(), t->vaddr, &found) ||
 	    found.kind != SOFTGPU_KIND_HOST)
 		return;
 	t->allocated = true;
 	t->host_va = found.host_va;
 	t->write_combined = found.host_flags & WRITE_COMBINED;
-	if (found.device_va != t->pub.vaddr)
+	if (found.device_va != t->vaddr)
 		pr_info_ratelimited("get_pages(%#llx): this is a host pointer; use the device pointer of cudaHostGetDevicePointer(), %#llx (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)\n",
-				    t->pub.vaddr, found.device_va);
+				    t->vaddr, found.device_va);
 }
 
 /* Clients may ask about any address, so nothing is logged for others. */
@@ -329,29 +336,29 @@ static void explain(const struct table *t)
 {
 	struct sg_found device;
 
-	if (!t->allocated && !sg_find(softgpu_core(), softgpu_current_key(), t->pub.vaddr, &device))
+	if (!t->allocated && !sg_find(softgpu_core(), softgpu_current_key(), t->vaddr, &device))
 		pr_info_ratelimited("get_pages(%#llx): memory of cudaMalloc(), which on Tegra cannot be pinned: use cudaHostAlloc()\n",
-				    t->pub.vaddr);
+				    t->vaddr);
 }
 
 /* A page that is not there is faulted in with mmap_lock held for reading all the while. */
 static int pages_get(struct table *t)
 {
-	struct mm_struct *mm = t->pub.mm;
+	struct mm_struct *mm = t->mm;
 	u32 done = 0;
 	long n = 1;
 
 	mmap_read_lock(mm);
 	while (done < t->npages && n > 0) {
 		n = softgpu_get_user_pages(t->host_va + ((u64)done << PAGE_SHIFT), t->npages - done,
-					   FOLL_WRITE, t->pub.pages + done);
+					   FOLL_WRITE, t->pages + done);
 		if (n > 0)
 			done += n;
 	}
 	mmap_read_unlock(mm);
 	if (done == t->npages)
 		return 0;
-	release_pages(t->pub.pages, done);
+	release_pages(t->pages, done);
 	explain(t);
 	return n == -ENOMEM ? -ENOMEM : -EFAULT;
 }
@@ -382,6 +389,27 @@ static void revoke_some(void)
 	spin_unlock(&tegra_lock);
 }
 
+/* What the client sees. NULL: no memory. */
+static struct nvidia_p2p_page_table *table_show(const struct table *t)
+{
+	struct nvidia_p2p_page_table *pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
+
+	if (!pub)
+		return NULL;
+	pub->version = READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
+	pub->page_size = READ_ONCE(told_page_size);
+	pub->size = t->size;
+	pub->entries = t->npages - READ_ONCE(short_table);
+	pub->pages = t->pages;
+	pub->vaddr = t->vaddr;
+	pub->mapped = NVIDIA_P2P_PINNED;
+	pub->mm = t->mm;
+	mutex_init(&pub->lock);
+	pub->free_callback = t->callback;
+	pub->data = t->data;
+	return pub;
+}
+
 static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *data), void *data)
 {
 	struct table *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
@@ -394,25 +422,22 @@ static struct table *table_create(u64 vaddr, u64 size, void (*callback)(void *da
 	INIT_WORK(&t->work, end_later);
 	t->delay_ms = callback_delay();
 	get_task_comm(t->comm, current);
-	t->pub.version = READ_ONCE(table_version) ?: NVIDIA_P2P_PAGE_TABLE_VERSION;
-	t->pub.page_size = READ_ONCE(told_page_size);
-	t->pub.size = size;
+	t->size = size;
 	t->npages = size >> PAGE_SHIFT;
-	t->pub.entries = t->npages - READ_ONCE(short_table);
-	t->pub.vaddr = vaddr;
-	t->pub.mapped = NVIDIA_P2P_PINNED;
-	t->pub.mm = current->mm;
-	t->pub.mn.ops = &notifier_ops;
-	mutex_init(&t->pub.lock);
-	t->pub.free_callback = callback;
-	t->pub.data = data;
-	t->pub.pages = kvcalloc(t->npages, sizeof(*t->pub.pages),
-				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!t->pub.pages) {
+	t->vaddr = vaddr;
+	t->mm = current->mm;
+	t->mn.ops = &notifier_ops;
+	t->callback = callback;
+	t->data = data;
+	t->pages = kvcalloc(t->npages, sizeof(*t->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	t->pub = table_show(t);
+	if (!t->pages || !t->pub) {
+		kvfree(t->pages);
+		kfree(t->pub);
 		kfree(t);
 		return NULL;
 	}
-	mmgrab(t->pub.mm);
+	mmgrab(t->mm);
 	return t;
 }
 
@@ -427,7 +452,7 @@ static int table_publish(struct table *t)
 	spin_lock(&tegra_lock);
 	list_add(&t->node, &tables);
 	spin_unlock(&tegra_lock);
-	err = mmu_notifier_register(&t->pub.mn, t->pub.mm);
+	err = mmu_notifier_register(&t->mn, t->mm);
 	if (!err)
 		return 0;
 	spin_lock(&tegra_lock);
@@ -466,7 +491,7 @@ int nvidia_p2p_get_pages(u64 vaddr, u64 size, struct nvidia_p2p_page_table **pag
 	if (err)
 		goto put;
 	softgpu_delay_ms(READ_ONCE(get_delay_ms));
-	*page_table = &t->pub;
+	*page_table = t->pub;
 	err = table_publish(t);
 	if (err) {
 		*page_table = NULL;
@@ -489,7 +514,7 @@ void tables_exit(void)
 	/* Each live table holds the module.  These have ended, but were not freed. */
 	list_for_each_entry_safe(t, next, &tables, node) {
 		pr_err("a client has not freed the page table of %#llx of %s, in its callback or after it: it leaks\n",
-		       t->pub.vaddr, t->comm);
+		       t->vaddr, t->comm);
 		list_del(&t->node);
 		table_end(t);
 	}

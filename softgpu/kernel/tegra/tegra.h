@@ -24,7 +24,18 @@ enum table_state {
 };
 
 struct table {
-	struct nvidia_p2p_page_table pub;	/* the client's */
+	/*
+	 * What the client sees, in memory of its own: the client may free it in its callback, after
+	 * free_page_table() (client_frees).  So nothing of it is read here.
+	 */
+	struct nvidia_p2p_page_table *pub;
+	bool handed_over;			/* pub is the client's to free */
+	u64 vaddr, size;
+	struct page **pages;
+	struct mm_struct *mm;
+	struct mmu_notifier mn;
+	void (*callback)(void *data);
+	void *data;
 	struct kref ref;	/* the client's, the notifier's, and one of each call under way */
 	struct list_head node;			/* tables, until the client frees it */
 	struct list_head mappings;
@@ -32,11 +43,11 @@ struct table {
 	enum table_state state;
 	struct task_struct *thread;		/* the thread that runs the callback */
 	bool atomic;				/* that callback may not sleep */
-	bool watched;				/* pub.mn is registered */
+	bool watched;				/* mn is registered */
 	unsigned long ended_at;			/* jiffies */
 	struct completion ended;
 	u64 host_va;				/* the process's host address of the pages */
-	u32 npages;				/* true count; pub.entries may be falsified */
+	u32 npages;				/* true count; pub->entries may be falsified */
 	u32 delay_ms;				/* before its callback */
 	bool allocated;				/* by cudaHostAlloc() */
 	bool write_combined;			/* as allocated */

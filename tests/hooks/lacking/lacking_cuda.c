@@ -10,7 +10,7 @@
 #define INVALID_VALUE	1	/* CUDA_ERROR_INVALID_VALUE */
 #define NOT_FOUND	500	/* CUDA_ERROR_NOT_FOUND */
 #define NEWEST		11000
-#define VARIANTS	6
+#define VARIANTS	8
 
 static int freed[VARIANTS];
 
@@ -33,6 +33,8 @@ FREE(2)
 FREE(3)
 FREE(4)
 FREE(5)
+FREE(6)
+FREE(7)
 
 /* Its own address: by its name it would find the hooks'. */
 int cuMemFree_v2(uint64_t p) __attribute__((alias("free_0")));
@@ -64,7 +66,7 @@ static int self(const char *symbol, void **pfn, int version, unsigned long long 
 #endif
 		)
 {
-	int (*const variants[VARIANTS])(uint64_t) = { free_0, free_1, free_2, free_3, free_4, free_5 };
+	int (*const variants[VARIANTS])(uint64_t) = { free_0, free_1, free_2, free_3, free_4, free_5, free_6, free_7 };
 
 #ifndef FIRST
 	if (status)

@@ -27,6 +27,19 @@ struct client {
 
 static struct pci_dev *card;
 
+static bool kfree_table;
+module_param(kfree_table, bool, 0444);
+MODULE_PARM_DESC(kfree_table, "Also frees the memory of tables, as NVIDIA's reference driver does: for nvidia_p2p.ko client_frees=1 (default N)");
+
+static int free_table_of(struct nvidia_p2p_page_table *table)
+{
+	int err = nvidia_p2p_free_page_table(table);
+
+	if (!err && kfree_table)
+		kfree(table);
+	return err;
+}
+
 /* Called from an MMU notifier: takes no lock, and does not sleep unless FREE_INSIDE is set. */
 static void free_callback(void *data)
 {
@@ -35,7 +48,7 @@ static void free_callback(void *data)
 	if (c->flags & TEGRA_PUT_INSIDE)
 		c->put_inside = nvidia_p2p_put_pages(READ_ONCE(c->table));
 	if (c->flags & TEGRA_FREE_INSIDE)
-		nvidia_p2p_free_page_table(xchg(&c->table, NULL));
+		free_table_of(xchg(&c->table, NULL));
 	atomic_inc(&c->callbacks);
 	schedule_work(&c->work);
 }
@@ -54,7 +67,7 @@ static void end(struct work_struct *work)
 	if (c->flags & TEGRA_KEEP_TABLE)
 		c->kept = table;
 	else
-		nvidia_p2p_free_page_table(table);
+		free_table_of(table);
 	mutex_unlock(&c->lock);
 }
 
@@ -159,7 +172,7 @@ static int free_table(struct client *c)
 	int err;
 
 	mutex_lock(&c->lock);
-	err = nvidia_p2p_free_page_table(c->kept ?: c->table);
+	err = free_table_of(c->kept ?: c->table);
 	c->kept = NULL;
 	mutex_unlock(&c->lock);
 	return err;
@@ -249,7 +262,7 @@ static int client_release(struct inode *inode, struct file *file)
 		put(c);
 	flush_work(&c->work);
 	if (c->kept && !(c->flags & TEGRA_LEAK_TABLE))
-		nvidia_p2p_free_page_table(c->kept);
+		free_table_of(c->kept);
 	kfree(c);
 	return 0;
 }
