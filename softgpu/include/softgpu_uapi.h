@@ -54,6 +54,7 @@
 
 #define SOFTGPU_ABI		3
 #define SOFTGPU_MAX_GPUS	16
+#define SOFTGPU_RENDER_FIRST	160	/* /dev/softgpuN is also /dev/dri/renderD(160+N), as AMD's GPUs are */
 #define SOFTGPU_MAX_STREAMS	4096	/* of one process, each context's default stream included */
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)

@@ -39,6 +39,9 @@ struct file_operations {
 	long (*compat_ioctl)(struct file *filp, unsigned int cmd, unsigned long arg);
 	int (*mmap)(struct file *filp, struct vm_area_struct *vma);
 };
+struct device {
+	dev_t devt;
+};
 struct class {
 	char *(*devnode)(struct device *dev, umode_t *mode);
 };
@@ -137,6 +140,7 @@ static inline void list_del(struct list_head *link)
 
 #define list_empty(head)	((head)->next == (head))
 #define nonseekable_open(inode, filp)	0
+#define kasprintf(flags, fmt, name)	((char *)NULL)
 #define device_create(class, parent, dev, data, fmt, index)	((void)(parent), (struct device *)(class))
 #define device_destroy(class, dev)	((void)(dev))
 #define alloc_chrdev_region(first, minor, count, name)	(*(first) = 0)

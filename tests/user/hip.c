@@ -109,6 +109,34 @@ CASE(what_is_it)
 	assert_int_equal(hipFree(p), hipSuccess);
 }
 
+/* The name of the mapping that begins at p. */
+static void mapping_at(const char *p, char name[64])
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start;
+	char line[512];
+
+	assert_non_null(maps);
+	name[0] = 0;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%*s %*s %*s %*s %*s %63s", &start, name) >= 1 && start == (uintptr_t)p)
+			break;
+		name[0] = 0;
+	}
+	fclose(maps);
+}
+
+/* On the driver, a mapping of GPU memory has the name that AMD's driver gives it. */
+CASE(named_as_amd)
+{
+	char *p = hip_alloc(MIB), name[64];
+
+	mapping_at(p, name);
+	if (!access("/sys/class/softgpu", F_OK))
+		assert_string_equal(name, "/dev/dri/renderD160");
+	assert_int_equal(hipFree(p), hipSuccess);
+}
+
 static void child(void *arg)
 {
 	void *q;

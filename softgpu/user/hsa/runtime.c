@@ -34,8 +34,10 @@ static void __attribute__((constructor)) begin(void)
 
 static int open_gpus(void)
 {
-	int n = sgu_open(), err;
+	int n, err;
 
+	sgu_want_render_nodes();
+	n = sgu_open();
 	/* There is no GPU that HSA supports: only the CPU, see nocore.c. */
 	if (n == -EOPNOTSUPP)
 		return 0;
