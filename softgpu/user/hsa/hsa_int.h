@@ -71,6 +71,9 @@ struct hsa_memory {
 	unsigned int attached;	/* memory of another process: attach calls minus detach calls */
 	unsigned int copies; /* number of copies that use it; protected by table_lock of memory.c */
 	uint64_t id;		/* not 0, and never reused */
+	bool ending;		/* a thread is freeing it, and calls its notifiers */
+	struct hsa_notifier *notifiers;	/* notify.c */
+	size_t notifier_count;
 	int fd;			/* of the memfd, for memory that no driver manages; otherwise -1 */
 	uint64_t key[2];	/* of that file */
 	void *userdata;
@@ -102,6 +105,15 @@ void hsa_memory_end(void);
  */
 bool hsa_memory_hold(const void *ptr, uint64_t id, struct hsa_memory **held);
 void hsa_memory_let_go(struct hsa_memory *held);
+
+/* The exported functions, without the first instructions that interposers patch. */
+hsa_status_t hsa_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr);
+hsa_status_t hsa_pool_free(void *ptr);
+
+/* ---- notify.c ---- */
+
+/* Call without hsa_lock. */
+void hsa_notify(const struct hsa_notifier *notifiers, size_t count);
 
 /* ---- lock.c ---- */
 

@@ -251,12 +251,40 @@ static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 	if (!ptr)
 		return HSA_STATUS_SUCCESS;
 	there = hsa_memory_at(ptr);
-	if (!there || there->base != ptr)
+	if (!there || there->base != ptr || there->ending)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	if (there->attached)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	*m = there;
 	return HSA_STATUS_SUCCESS;
+}
+
+/*
+ * Caller holds hsa_lock, which is released in between. Calls the notifiers while the memory is
+ * still there. hsa_shut_down() may end the allocation meanwhile.
+ */
+static void notify(struct hsa_memory *m)
+{
+	struct hsa_notifier *notifiers = m->notifiers;
+	size_t count = m->notifier_count;
+
+	m->ending = true;
+	m->notifiers = NULL;
+	m->notifier_count = 0;
+	if (!count)
+		return;
+	pthread_mutex_unlock(&hsa_lock);
+	hsa_notify(notifiers, count);
+	free(notifiers);
+	pthread_mutex_lock(&hsa_lock);
+}
+
+/* Caller holds hsa_lock. The allocation with this id, which begins at ptr. */
+static struct hsa_memory *same_memory(const void *ptr, uint64_t id)
+{
+	struct hsa_memory *m = hsa_memory_at(ptr);
+
+	return m && m->id == id ? m : NULL;
 }
 
 HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
@@ -266,10 +294,16 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 				 .va = (uintptr_t)ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
+	uint64_t id = 0;
 
 	pthread_mutex_lock(&hsa_lock);
+	status = find_freeable(ptr, &m);
+	if (m) {
+		id = m->id;
+		notify(m);
+	}
 	do {
-		status = find_freeable(ptr, &m);
+		m = id ? same_memory(ptr, id) : NULL;
 	} while (m && !hsa_memory_drop(m));
 	pthread_mutex_unlock(&hsa_lock);
 	/* Without hsa_lock, because the driver waits until no client has the memory pinned. */
@@ -277,6 +311,16 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 		status = hsa_status_of(sgu_call(m->gpu, SOFTGPU_MEM_FREE, &va));
 	free(m);
 	return status;
+}
+
+hsa_status_t hsa_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr)
+{
+	return hooked_hsa_amd_memory_pool_allocate(pool, size, flags, ptr);
+}
+
+hsa_status_t hsa_pool_free(void *ptr)
+{
+	return hooked_hsa_amd_memory_pool_free(ptr);
 }
 
 /* The driver frees the memory with its contexts, which the caller ends next. */
@@ -292,6 +336,7 @@ void hsa_memory_end(void)
 		}
 		all = m->next;
 		hide(m);
+		free(m->notifiers);
 		free(m);
 	}
 	pthread_mutex_unlock(&table_lock);

@@ -175,6 +175,7 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 		{ HSA_STATUS_ERROR_INVALID_ARGUMENT, "an argument is not valid" },
 		{ HSA_STATUS_ERROR_INVALID_ALLOCATION, "not an allocation, or not within one" },
 		{ HSA_STATUS_ERROR_INVALID_AGENT, "not such an agent" },
+		{ HSA_STATUS_ERROR_INVALID_REGION, "not such a region" },
 		{ HSA_STATUS_ERROR_INVALID_SIGNAL, "not such a signal" },
 		{ (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL, "not such a pool" },
 		{ HSA_STATUS_ERROR_OUT_OF_RESOURCES, "not enough memory" },
@@ -213,6 +214,31 @@ SGU_EXPORT hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *v
 		break;
 	case HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT:
 		*(uint64_t *)value = UINT64_MAX;
+		break;
+	case HSA_SYSTEM_INFO_ENDIANNESS:
+		*(uint32_t *)value = HSA_ENDIANNESS_LITTLE;
+		break;
+	case HSA_SYSTEM_INFO_MACHINE_MODEL:
+		*(uint32_t *)value = HSA_MACHINE_MODEL_LARGE;
+		break;
+	case HSA_AMD_SYSTEM_INFO_BUILD_VERSION:
+		*(const char **)value = "softgpu";
+		break;
+	case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
+		*(bool *)value = hsa_gpu_count > 0;
+		break;
+	case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED:
+	case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
+	case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
+	case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
+	case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
+		*(bool *)value = false;
+		break;
+	case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR:
+		*(uint16_t *)value = HSA_AMD_INTERFACE_VERSION_MAJOR;
+		break;
+	case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR:
+		*(uint16_t *)value = HSA_AMD_INTERFACE_VERSION_MINOR;
 		break;
 	default:
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
