@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "hip/hip_runtime.h"
+#include "hip_ipc.h"
 #include "hsa/hsa_ext_amd.h"
 #include "test.h"
 
@@ -262,6 +263,8 @@ int main(int argc, char **argv)
 
 	if (access("/dev/softgpu0", F_OK))
 		skip_program("HIP needs /dev/softgpu0");
+	if (argc > 1 && !strcmp(argv[1], "--other"))
+		return hip_ipc_role();
 	if (argc > 1 && !strcmp(argv[1], "--small-bar"))
 		return RUN(small);
 	return cases_run(gpu_setup, gpu_teardown);

@@ -21,6 +21,7 @@
 #include "file.h"
 #include "hook.h"
 #include "hsa_int.h"
+#include "softgpu_hsa.h"
 
 #define ALLOC_FLAGS (HSA_AMD_MEMORY_POOL_PCIE_FLAG | HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG | \
 		     HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG | HSA_AMD_MEMORY_POOL_UNCACHED_FLAG)
@@ -370,34 +371,65 @@ out:
 
 /* ---- dma-bufs ---- */
 
+/*
+ * Caller holds hsa_lock. The allocation of a GPU that contains the range. `length' is its size in
+ * whole pages.
+ */
+static hsa_status_t find_exportable(const void *ptr, size_t size, const struct hsa_memory **m)
+{
+	*m = NULL;
+	if (!hsa_ready())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	if (!ptr || !size)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	*m = hsa_memory_at(ptr);
+	if (!*m || (*m)->attached ||
+	    size > (*m)->length - (size_t)((const char *)ptr - (*m)->base))
+		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+	return (*m)->agent == HSA_CPU ? HSA_STATUS_ERROR_INVALID_AGENT : HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t export_range(int gpu, const void *ptr, size_t size, int *dmabuf)
+{
+	struct softgpu_dmabuf export = {
+		.size = sizeof(export), .va = (uintptr_t)ptr, .length = size,
+	};
+	hsa_status_t status = hsa_status_of(sgu_call(gpu, SOFTGPU_DMABUF, &export));
+
+	if (!status)
+		*dmabuf = export.fd;
+	return status;
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
 						       uint64_t *offset)
 {
-	struct softgpu_dmabuf export = { .size = sizeof(export) };
-	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	const struct hsa_memory *m;
+	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
-	if (!hsa_ready())
-		goto out;
-	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	if (!ptr || !size || !dmabuf || !offset)
-		goto out;
-	m = hsa_memory_at(ptr);
-	status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
-	if (!m || m->attached || size > m->length - (size_t)((const char *)ptr - m->base))
-		goto out;
-	status = HSA_STATUS_ERROR_INVALID_AGENT;
-	if (m->agent == HSA_CPU)
-		goto out;
-	export.va = (uintptr_t)m->base;
-	export.length = m->length;
-	status = hsa_status_of(sgu_call(m->agent, SOFTGPU_DMABUF, &export));
-	if (!status) {
-		*dmabuf = export.fd;
+	status = find_exportable(ptr, size, &m);
+	if (status != HSA_STATUS_ERROR_NOT_INITIALIZED && (!dmabuf || !offset))
+		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!status)
+		status = export_range(m->agent, m->base, m->length, dmabuf);
+	if (!status)
 		*offset = (uint64_t)((const char *)ptr - m->base);
-	}
-out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+SGU_EXPORT hsa_status_t softgpu_hsa_export_range(const void *ptr, size_t size, int *dmabuf)
+{
+	const struct hsa_memory *m;
+	hsa_status_t status;
+
+	pthread_mutex_lock(&hsa_lock);
+	status = find_exportable(ptr, size, &m);
+	if (!status && ((uintptr_t)ptr | size) % HSA_PAGE)
+		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!status)
+		status = export_range(m->agent, ptr, size, dmabuf);
 	pthread_mutex_unlock(&hsa_lock);
 	return status;
 }
