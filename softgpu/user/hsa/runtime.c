@@ -143,6 +143,11 @@ SGU_EXPORT hsa_status_t hsa_init(void)
 		err = start();
 	hsa_users += !err;
 	pthread_mutex_unlock(&hsa_lock);
+	/*
+	 * AMD's runtime returns this for any failure; to libfabric it means that there is no GPU.
+	 */
+	if (err && !hsa_forked)
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	return hsa_status_of(err);
 }
 

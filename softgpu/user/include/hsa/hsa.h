@@ -125,7 +125,7 @@ typedef enum {
 
 /*
  * Calls are counted: each hsa_init() needs an hsa_shut_down().  The last one frees all memory and
- * signals.
+ * signals.  OUT_OF_RESOURCES: there is no GPU, or HSA could not start for another reason.
  */
 hsa_status_t hsa_init(void);
 hsa_status_t hsa_shut_down(void);
