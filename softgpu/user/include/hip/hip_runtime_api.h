@@ -789,6 +789,7 @@ hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, un
 				 unsigned int grid_z, unsigned int block_x, unsigned int block_y,
 				 unsigned int block_z, unsigned int shared, hipStream_t stream,
 				 void **args, void **extra);
+#define HIP_SYMBOL(symbol) symbol
 hipError_t hipGetSymbolAddress(void **ptr, const void *symbol);
 hipError_t hipGetSymbolSize(size_t *size, const void *symbol);
 hipError_t hipMemcpyToSymbol(const void *symbol, const void *src, size_t size,
