@@ -64,12 +64,26 @@ static bool span(size_t pitch, size_t width, size_t height, size_t *size)
 	return true;
 }
 
-/* Whether the range is within one allocation. True also if `ptr` is in none. */
-static bool fits(const void *ptr, size_t size)
+/*
+ * Whether the range is within one allocation, or within mappings side by side. True also if `ptr`
+ * is in none.
+ */
+static bool fits(const char *ptr, size_t size)
 {
 	struct hip_memory m = hip_memory_at(ptr);
+	size_t left;
 
-	return !m.known || m.registered || size <= m.size - (size_t)((const char *)ptr - m.base);
+	if (!m.known || m.registered)
+		return true;
+	do {
+		left = m.size - (size_t)(ptr - m.base);
+		if (size <= left)
+			return true;
+		size -= left;
+		ptr += left;
+		m = hip_memory_at(ptr);
+	} while (m.mapped);
+	return false;
 }
 
 static hipError_t check_side(const void *ptr, size_t pitch, size_t width, size_t height)

@@ -142,6 +142,7 @@ static bool attribute_of(hipDeviceAttribute_t attribute, int device, int *value)
 	ATTRIBUTE(UnifiedAddressing, 1);
 	ATTRIBUTE(WarpSize, 64);
 	ATTRIBUTE(HostRegisterSupported, 1);
+	ATTRIBUTE(VirtualMemoryManagementSupported, 1);
 	ATTRIBUTE(DmaBufSupported, 1);
 	ATTRIBUTE(IsLargeBar, 1);
 	ATTRIBUTE(FineGrainSupport, 1);

@@ -58,6 +58,7 @@ struct hip_memory {
 	bool known;
 	bool registered;	/* memory of the program, by hipHostRegister() */
 	bool ipc;		/* of another process */
+	bool mapped;		/* by hipMemMap() */
 	char *base;
 	size_t size;
 	int device;

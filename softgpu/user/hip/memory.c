@@ -69,12 +69,14 @@ struct hip_memory hip_memory_at(const void *ptr)
 	int owner;
 
 	if (hsa_amd_pointer_info(ptr, &info, NULL, NULL, NULL) ||
-	    info.type == HSA_EXT_POINTER_TYPE_UNKNOWN)
+	    info.type == HSA_EXT_POINTER_TYPE_UNKNOWN ||
+	    info.type == HSA_EXT_POINTER_TYPE_RESERVED_ADDR)
 		return m;
 	owner = device_of(info.agentOwner);
 	m.known = true;
 	m.registered = info.type == HSA_EXT_POINTER_TYPE_LOCKED;
 	m.ipc = info.type == HSA_EXT_POINTER_TYPE_IPC;
+	m.mapped = info.type == HSA_EXT_POINTER_TYPE_HSA_VMEM;
 	m.base = info.agentBaseAddress;
 	m.size = info.sizeInBytes;
 	if (!read_mark(info.userData, &m) || owner >= 0) {

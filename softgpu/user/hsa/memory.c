@@ -53,8 +53,29 @@ struct hsa_memory *hsa_memory_at(const void *ptr)
 bool hsa_memory_covers(const void *ptr, size_t size)
 {
 	const struct hsa_memory *m = hsa_memory_at(ptr);
+	const char *at = ptr;
+	size_t left;
 
-	return !m || size <= m->size - (size_t)((const char *)ptr - m->base);
+	if (!m)
+		return true;
+	/* Mappings side by side are one range to programs. */
+	for (; m; m = m->phys ? hsa_memory_at(at) : NULL) {
+		left = m->size - (size_t)(at - m->base);
+		if (size <= left)
+			return true;
+		size -= left;
+		at += left;
+	}
+	return false;
+}
+
+bool hsa_mapping_in(const char *base, size_t size)
+{
+	const struct hsa_memory *m = all;
+
+	while (m && (m->base >= base + size || base >= m->base + m->length))
+		m = m->next;
+	return m;
 }
 
 struct hsa_memory *hsa_memory_attached(const uint64_t key[2])
@@ -252,7 +273,7 @@ static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 	if (!ptr)
 		return HSA_STATUS_SUCCESS;
 	there = hsa_memory_at(ptr);
-	if (!there || there->base != ptr || there->ending)
+	if (!there || there->base != ptr || there->ending || there->phys)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	if (there->attached)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
@@ -358,7 +379,7 @@ SGU_EXPORT hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const h
 		goto out;
 	status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	m = hsa_memory_at(ptr);
-	if (!m || m->base != ptr)
+	if (!m || m->base != ptr || m->phys)
 		goto out;
 	status = hsa_agents_mask(num_agents, agents, &mask);
 	/* Access to attached memory was set when it was attached. */

@@ -15,7 +15,7 @@ static struct hsa_memory *own_memory_at(const void *ptr)
 {
 	struct hsa_memory *m = hsa_memory_at(ptr);
 
-	return m && !m->attached && !m->ending ? m : NULL;
+	return m && !m->attached && !m->ending && !m->phys ? m : NULL;
 }
 
 SGU_EXPORT hsa_status_t

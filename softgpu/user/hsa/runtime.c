@@ -163,6 +163,7 @@ SGU_EXPORT hsa_status_t hsa_shut_down(void)
 		hsa_locked_end();
 		hsa_signal_end();
 		end_contexts();
+		hsa_vmem_end();
 	}
 	pthread_mutex_unlock(&hsa_lock);
 	return ready ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -230,12 +231,12 @@ SGU_EXPORT hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *v
 		*(const char **)value = "softgpu";
 		break;
 	case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
+	case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
 		*(bool *)value = hsa_gpu_count > 0;
 		break;
 	case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED:
 	case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
 	case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
-	case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
 	case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
 		*(bool *)value = false;
 		break;

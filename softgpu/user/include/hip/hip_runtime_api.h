@@ -739,6 +739,95 @@ hipError_t hipIpcCloseMemHandle(void *ptr);
 hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event);
 hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle);
 
+/* ---- virtual memory management ---- */
+
+typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
+
+typedef enum hipMemAllocationType {
+	hipMemAllocationTypeInvalid = 0,
+	hipMemAllocationTypePinned = 1,
+	hipMemAllocationTypeMax = 0x7fffffff,
+} hipMemAllocationType;
+
+typedef enum hipMemAllocationHandleType {
+	hipMemHandleTypeNone = 0,
+	hipMemHandleTypePosixFileDescriptor = 1,
+	hipMemHandleTypeWin32 = 2,
+	hipMemHandleTypeWin32Kmt = 4,
+} hipMemAllocationHandleType;
+
+typedef enum hipMemLocationType {
+	hipMemLocationTypeInvalid = 0,
+	hipMemLocationTypeNone = 0,
+	hipMemLocationTypeDevice = 1,
+	hipMemLocationTypeHost = 2,
+	hipMemLocationTypeHostNuma = 3,
+	hipMemLocationTypeHostNumaCurrent = 4,
+} hipMemLocationType;
+
+typedef struct hipMemLocation {
+	hipMemLocationType type;
+	int id;
+} hipMemLocation;
+
+typedef enum hipMemAccessFlags {
+	hipMemAccessFlagsProtNone = 0,
+	hipMemAccessFlagsProtRead = 1,
+	hipMemAccessFlagsProtReadWrite = 3,
+} hipMemAccessFlags;
+
+typedef struct hipMemAccessDesc {
+	hipMemLocation location;
+	hipMemAccessFlags flags;
+} hipMemAccessDesc;
+
+typedef struct hipMemAllocationProp {
+	hipMemAllocationType type;
+	union {
+		hipMemAllocationHandleType requestedHandleType;
+		hipMemAllocationHandleType requestedHandleTypes;
+	};
+	hipMemLocation location;
+	void *win32HandleMetaData;
+	struct {
+		unsigned char compressionType;
+		unsigned char gpuDirectRDMACapable;
+		unsigned short usage;
+	} allocFlags;
+} hipMemAllocationProp;
+
+typedef enum hipMemAllocationGranularity_flags {
+	hipMemAllocationGranularityMinimum = 0,
+	hipMemAllocationGranularityRecommended = 1,
+} hipMemAllocationGranularity_flags;
+
+/*
+ * Sizes and addresses are multiples of the granularity, 64 KiB.  A mapping is of the whole memory
+ * of a handle.  It is reached by copies and the CPU once a device has access.  The handle type
+ * PosixFileDescriptor is supported: an int, or when importing, an int cast to a pointer, or a
+ * pointer to it, as in HIP 6.
+ */
+hipError_t hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *address,
+				unsigned long long flags);
+hipError_t hipMemAddressFree(void *ptr, size_t size);
+hipError_t hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *prop,
+					  hipMemAllocationGranularity_flags option);
+hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size,
+			const hipMemAllocationProp *prop, unsigned long long flags);
+hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle);
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *address);
+hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *prop,
+						   hipMemGenericAllocationHandle_t handle);
+hipError_t hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t handle,
+		     unsigned long long flags);
+hipError_t hipMemUnmap(void *ptr, size_t size);
+hipError_t hipMemSetAccess(void *ptr, size_t size, const hipMemAccessDesc *desc, size_t count);
+hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location, void *ptr);
+hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocationHandle_t handle,
+					 hipMemAllocationHandleType type, unsigned long long flags);
+hipError_t hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *os_handle,
+					   hipMemAllocationHandleType type);
+
 /* ---- not supported, declared for programs that have calls of them ---- */
 
 typedef struct dim3 {

@@ -297,6 +297,57 @@ hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t
  */
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
 
+/* ---- virtual memory management ---- */
+
+typedef struct hsa_amd_vmem_alloc_handle_s {
+	uint64_t handle;
+} hsa_amd_vmem_alloc_handle_t;
+
+typedef enum {
+	MEMORY_TYPE_NONE,
+	MEMORY_TYPE_PINNED,
+} hsa_amd_memory_type_t;
+
+typedef struct hsa_amd_memory_access_desc_s {
+	hsa_access_permission_t permissions;
+	hsa_agent_t agent_handle;
+} hsa_amd_memory_access_desc_t;
+
+/*
+ * Sizes and addresses are multiples of 64 KiB.  A mapping is of the whole memory of a handle, and
+ * within one reservation.  The CPU sees it once any agent has access.  RESOURCE_FREE: memory is
+ * mapped in the reservation.
+ */
+hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t address, uint64_t flags);
+hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address,
+						uint64_t alignment, uint64_t flags);
+hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size);
+/* The pool is a GPU's. */
+hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t pool, size_t size,
+					hsa_amd_memory_type_t type, uint64_t flags,
+					hsa_amd_vmem_alloc_handle_t *memory_handle);
+hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle);
+hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset,
+			      hsa_amd_vmem_alloc_handle_t memory_handle, uint64_t flags);
+/* One mapping.  Waits for copies that are running, and for clients that have the memory pinned. */
+hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size);
+hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
+				     const hsa_amd_memory_access_desc_t *desc, size_t desc_cnt);
+hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms,
+				     hsa_agent_t agent_handle);
+/* A descriptor for processes that use softgpu, too; it is not a dma-buf. */
+hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd,
+						  hsa_amd_vmem_alloc_handle_t handle,
+						  uint64_t flags);
+hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd,
+						  hsa_amd_vmem_alloc_handle_t *handle);
+hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle,
+					      void *addr);
+hsa_status_t
+hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
+					      hsa_amd_memory_pool_t *pool,
+					      hsa_amd_memory_type_t *type);
+
 /* ---- dma-bufs ---- */
 
 /* Exports the whole allocation as a dma-buf.  *offset is the position of ptr in it. */
