@@ -12,8 +12,9 @@ static hsa_amd_memory_pool_t pool_of(hsa_region_t region)
 
 static hsa_status_t status_of(hsa_status_t status)
 {
-	return (int)status == HSA_STATUS_ERROR_INVALID_MEMORY_POOL ? HSA_STATUS_ERROR_INVALID_REGION :
-								     status;
+	if ((int)status == HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
+		return HSA_STATUS_ERROR_INVALID_REGION;
+	return status;
 }
 
 struct each {

@@ -576,8 +576,7 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd,
 	if (sgu_call(gpu, SOFTGPU_PHYS_IMPORT, &import))
 		goto out;
 	status = add_phys(gpu, import.handle, import.length,
-			  content.type == MEMORY_TYPE_PINNED ? MEMORY_TYPE_PINNED : MEMORY_TYPE_NONE,
-			  handle);
+			  content.type ? MEMORY_TYPE_PINNED : MEMORY_TYPE_NONE, handle);
 out:
 	pthread_mutex_unlock(&hsa_lock);
 	return status;

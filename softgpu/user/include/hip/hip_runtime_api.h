@@ -904,14 +904,14 @@ template <class T> static inline hipError_t hipMalloc(T **ptr, size_t size)
 	return hipMalloc((void **)ptr, size);
 }
 
-template <class T> static inline hipError_t hipHostMalloc(T **ptr, size_t size,
-							  unsigned int flags = hipHostMallocDefault)
+template <class T> static inline hipError_t
+hipHostMalloc(T **ptr, size_t size, unsigned int flags = hipHostMallocDefault)
 {
 	return hipHostMalloc((void **)ptr, size, flags);
 }
 
-template <class T> static inline hipError_t hipMallocManaged(T **ptr, size_t size,
-							     unsigned int flags = hipMemAttachGlobal)
+template <class T> static inline hipError_t
+hipMallocManaged(T **ptr, size_t size, unsigned int flags = hipMemAttachGlobal)
 {
 	return hipMallocManaged((void **)ptr, size, flags);
 }
