@@ -39,9 +39,6 @@ struct file_operations {
 	long (*compat_ioctl)(struct file *filp, unsigned int cmd, unsigned long arg);
 	int (*mmap)(struct file *filp, struct vm_area_struct *vma);
 };
-struct device {
-	dev_t devt;
-};
 struct class {
 	char *(*devnode)(struct device *dev, umode_t *mode);
 };
