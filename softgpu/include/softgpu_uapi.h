@@ -54,6 +54,7 @@
 
 #define SOFTGPU_ABI		4
 #define SOFTGPU_MAX_GPUS	16
+#define SOFTGPU_RENDER_FIRST	160	/* /dev/softgpuN is also /dev/dri/renderD(160+N), as AMD's GPUs are */
 #define SOFTGPU_MAX_STREAMS	4096	/* of one process, each context's default stream included */
 #define SOFTGPU_PAGE_SHIFT	16	/* VRAM is mapped and pinned in 64 KiB pages */
 #define SOFTGPU_PAGE_SIZE	(1UL << SOFTGPU_PAGE_SHIFT)
@@ -299,7 +300,10 @@ struct softgpu_phys_import {
 	__u32 reserved;
 };
 
-/* length is the whole of the memory behind handle; offset must be 0 (as cuMemMap asks). */
+/*
+ * length is the whole of the memory behind handle; offset must be 0 (as cuMemMap asks).  In a VISIBLE
+ * context the mapping is AMD's to the personalities, and the process may map it where it stands.
+ */
 struct softgpu_map {
 	__u32 size;
 	__u32 flags;		/* 0 */
@@ -571,7 +575,7 @@ struct softgpu_host_func {
 
 /*
  * mmap(va, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset va)
- * shows memory of kind VISIBLE or VISIBLE_IPC to the CPU at its own address.  Once it is freed a
+ * shows memory of kind VISIBLE or VISIBLE_IPC, and VMM's of a VISIBLE context, to the CPU at its own address.  Once it is freed a
  * touch raises SIGBUS.  Not for forked children.
  *
  * mmap(anywhere, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset

@@ -3,6 +3,11 @@
  * file.c - /dev/softgpuN: an open file is a client of the core. softgpu_uapi.h documents
  * the calls.
  *
+ * Each GPU has a second name, /dev/dri/renderD(160+N), with the same calls.  HSA opens it,
+ * because AMD's driver maps GPU memory from such files: programs look for "/dev/dri" in
+ * /proc/self/maps.  DRM numbers real GPUs from 128 on, and the first 32 of them stay free,
+ * so that the name of a real GPU's file is never taken.
+ *
  * A client belongs to the process that opened the file: its thread group, and the mm that
  * it had then.  Both are referenced until the client is closed, so their addresses cannot
  * be reused before.
@@ -17,6 +22,7 @@
 #include <linux/cred.h>
 #include <linux/device.h>
 #include <linux/fs.h>
+#include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -75,9 +81,13 @@ static int client_open(struct softgpu_file *f, u32 index)
 	return err;
 }
 
+/* Minor numbers from here on are those of render nodes. */
+#define RENDER_MINORS	SOFTGPU_MAX_GPUS
+#define MINORS		(2 * SOFTGPU_MAX_GPUS)
+
 static int file_open(struct inode *inode, struct file *filp)
 {
-	u32 index = iminor(inode) - MINOR(first);
+	u32 index = (iminor(inode) - MINOR(first)) % SOFTGPU_MAX_GPUS;
 	struct softgpu_room room;
 	struct softgpu_file *f;
 	int err;
@@ -259,31 +269,40 @@ static const struct file_operations file_ops = {
 
 int softgpu_file_add(const struct softgpu_device *device)
 {
+	dev_t number = first + device->index;
 	struct device *dev;
 
-	dev = device_create(class, device->parent, first + device->index, NULL, "softgpu%u",
-			    device->index);
+	dev = device_create(class, device->parent, number, NULL, "softgpu%u", device->index);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	dev = device_create(class, device->parent, number + RENDER_MINORS, NULL, "renderD%u",
+			    SOFTGPU_RENDER_FIRST + device->index);
+	if (IS_ERR(dev))
+		device_destroy(class, number);
 	return PTR_ERR_OR_ZERO(dev);
 }
 
 void softgpu_file_remove(const struct softgpu_device *device)
 {
+	device_destroy(class, first + device->index + RENDER_MINORS);
 	device_destroy(class, first + device->index);
 }
 
-/* Any program may use a GPU, as with a real one. */
+/* Any program may use a GPU, as with a real one.  Render nodes are in a folder. */
 static char *softgpu_devnode(SOFTGPU_DEVNODE_CONST struct device *dev, umode_t *mode)
 {
 	if (mode)
 		*mode = 0666;
-	return NULL;
+	if (MINOR(dev->devt) - MINOR(first) < RENDER_MINORS)
+		return NULL;
+	return kasprintf(GFP_KERNEL, "dri/%s", dev_name(dev));
 }
 
 int softgpu_file_init(void)
 {
 	int err;
 
-	err = alloc_chrdev_region(&first, 0, SOFTGPU_MAX_GPUS, KBUILD_MODNAME);
+	err = alloc_chrdev_region(&first, 0, MINORS, KBUILD_MODNAME);
 	if (err)
 		return err;
 	class = softgpu_class_create(KBUILD_MODNAME);
@@ -294,7 +313,7 @@ int softgpu_file_init(void)
 	class->devnode = softgpu_devnode;
 	cdev_init(&cdev, &file_ops);
 	cdev.owner = THIS_MODULE;
-	err = cdev_add(&cdev, first, SOFTGPU_MAX_GPUS);
+	err = cdev_add(&cdev, first, MINORS);
 	if (err)
 		goto destroy_class;
 	return 0;
@@ -302,7 +321,7 @@ int softgpu_file_init(void)
 destroy_class:
 	class_destroy(class);
 unregister:
-	unregister_chrdev_region(first, SOFTGPU_MAX_GPUS);
+	unregister_chrdev_region(first, MINORS);
 	return err;
 }
 
@@ -310,5 +329,5 @@ void softgpu_file_uninit(void)
 {
 	cdev_del(&cdev);
 	class_destroy(class);
-	unregister_chrdev_region(first, SOFTGPU_MAX_GPUS);
+	unregister_chrdev_region(first, MINORS);
 }

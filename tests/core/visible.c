@@ -65,6 +65,34 @@ CASE(pages)
 	assert_int_equal(second % PAGE, 0);
 }
 
+/* Memory that is mapped by a handle: the CPU sees it by a visible context, but VRAM never by one of system memory. */
+CASE(mapped_by_handle)
+{
+	static const u32 flags[] = { 0, SOFTGPU_CTX_VISIBLE, SOFTGPU_CTX_VISIBLE | SOFTGPU_CTX_SYSTEM };
+
+	for (int i = 0; i < 3; i++) {
+		struct softgpu_va_reserve reserve = { .length = 2 * PAGE };
+		struct softgpu_phys_create create = { .length = 2 * PAGE };
+		struct softgpu_ctx_create c = { .flags = flags[i] };
+		struct softgpu_va_range unmap = { .length = 2 * PAGE };
+		struct softgpu_map map = { .length = 2 * PAGE };
+		int before = hides;
+		u64 phys;
+
+		MUST(!CALL(u.client, SOFTGPU_CTX_CREATE, &c));
+		MUST(!CALL(u.client, SOFTGPU_VA_RESERVE, &reserve));
+		MUST(!CALL(u.client, SOFTGPU_PHYS_CREATE, &create));
+		map.ctx = c.ctx;
+		map.handle = create.handle;
+		map.va = unmap.va = reserve.va;
+		MUST(!CALL(u.client, SOFTGPU_MAP, &map));
+		assert_int_equal(sg_visible_page(u.client, reserve.va + PAGE, shown, &phys), i == 1 ? 0 : -ENOENT);
+		MUST(!CALL(u.client, SOFTGPU_UNMAP, &unmap));
+		assert_int_equal(hides - before, i == 1);
+		assert_int_equal(sg_visible_page(u.client, reserve.va, shown, &phys), -ENOENT);
+	}
+}
+
 CASE(ends)
 {
 	struct tpin t = { 0 };

@@ -137,6 +137,7 @@ static inline void list_del(struct list_head *link)
 
 #define list_empty(head)	((head)->next == (head))
 #define nonseekable_open(inode, filp)	0
+#define kasprintf(flags, fmt, name)	((char *)NULL)
 #define device_create(class, parent, dev, data, fmt, index)	((void)(parent), (struct device *)(class))
 #define device_destroy(class, dev)	((void)(dev))
 #define alloc_chrdev_region(first, minor, count, name)	(*(first) = 0)

@@ -37,7 +37,7 @@ CASE(hip)
 		assert_int_equal(a.device, i);
 		assert_int_equal(a.type, hipMemoryTypeDevice);
 		assert_ptr_equal(a.devicePointer, p + 9);
-		assert_ptr_equal(a.hostPointer, p + 9);
+		assert_null(a.hostPointer);
 		assert_true(!a.isManaged && !a.allocationFlags);
 		info = info_of(p);
 		assert_int_equal(info.agentOwner.handle, gpu.handle + (unsigned int)i);
@@ -61,7 +61,7 @@ CASE(hip)
 	HIP(hipHostMalloc((void **)&q, 4096, 0));
 	HIP(hipPointerGetAttributes(&a, q + 4095));
 	assert_int_equal(a.type, hipMemoryTypeHost);
-	assert_int_equal(a.device, -1);
+	assert_int_equal(a.device, 0);
 	assert_true(!a.isManaged && a.devicePointer == q + 4095 && a.hostPointer == q + 4095);
 	for (unsigned int flags = 0; flags < 4; flags++) {
 		hipError_t error = hipMallocManaged((void **)&p, 10, flags);
@@ -71,14 +71,14 @@ CASE(hip)
 			continue;
 		HIP(hipPointerGetAttributes(&a, p));
 		assert_int_equal(a.type, hipMemoryTypeManaged);
-		assert_int_equal(a.device, -1);
+		assert_int_equal(a.device, 0);
 		assert_int_equal(a.isManaged, 1);
 		HIP(hipFree(p));
 	}
 	assert_int_equal(hipMallocManaged(&v, 0, hipMemAttachGlobal), hipErrorInvalidValue);
 	HIP(hipPointerGetAttributes(&a, text));
 	assert_int_equal(a.type, hipMemoryTypeUnregistered);
-	assert_int_equal(a.device, -1);
+	assert_int_equal(a.device, hipInvalidDeviceId);
 	assert_true(!a.devicePointer && !a.hostPointer);
 	assert_int_equal(hipPointerGetAttributes(NULL, q), hipErrorInvalidValue);
 	assert_int_equal(hipPointerGetAttributes(&a, NULL), hipErrorInvalidValue);

@@ -4,6 +4,10 @@
 
 CASE(hsa)
 {
+	/* What a software GPU does not have. */
+	static const unsigned int none[] = { HSA_AGENT_INFO_FEATURE, HSA_AGENT_INFO_QUEUES_MAX,
+					     HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT, HSA_AMD_AGENT_INFO_ASIC_REVISION };
+	uint64_t left;
 	hsa_amd_memory_pool_link_info_t link;
 	const hsa_agent_t *agents[] = { &cpu, &gpu };
 	hsa_amd_segment_t segment;
@@ -38,7 +42,18 @@ CASE(hsa)
 		assert_int_equal(word, i ? (DEVICE_BUS + 1) << 8 | DEVICE_SLOT << 3 | DEVICE_FUNCTION : 0);
 		FINE(hsa_agent_get_info(*agents[i], (hsa_agent_info_t)HSA_AMD_AGENT_INFO_DOMAIN, &word));
 		assert_int_equal(word, i ? DEVICE_DOMAIN : 0);
-		IS(INVALID_ARGUMENT, hsa_agent_get_info(*agents[i], (hsa_agent_info_t)2, &word));
+		for (size_t n = 0; n < sizeof(none) / sizeof(none[0]); n++) {
+			word = 7;
+			FINE(hsa_agent_get_info(*agents[i], (hsa_agent_info_t)none[n], &word));
+			assert_int_equal(word, 0);
+		}
+		if (i) {
+			FINE(hsa_agent_get_info(*agents[i], (hsa_agent_info_t)HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &left));
+			assert_true(left && left <= DEVICE_VRAM);
+		} else {
+			IS(INVALID_AGENT, hsa_agent_get_info(*agents[i], (hsa_agent_info_t)HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &left));
+		}
+		IS(INVALID_ARGUMENT, hsa_agent_get_info(*agents[i], (hsa_agent_info_t)5, &word));
 		IS(INVALID_ARGUMENT, hsa_agent_get_info(*agents[i], HSA_AGENT_INFO_NODE, NULL));
 	}
 	/* The numbers before the first agent, and behind the last. */

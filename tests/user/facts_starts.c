@@ -15,7 +15,7 @@ static void none(void *unused)
 	HOLDS(nvmlShutdown() == NVML_ERROR_UNINITIALIZED);
 	HOLDS(nvmlInitWithFlags(4) == NVML_ERROR_INVALID_ARGUMENT);
 	HOLDS(!nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS) && !nvmlDeviceGetCount(&n) && n == 0);
-	HOLDS(hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 	HOLDS(hipInit(0) == hipErrorNoDevice && hipInit(1) == hipErrorInvalidValue);
 	HOLDS(hipGetDeviceCount(&count) == hipErrorNoDevice && count == 0);
 	HOLDS(hipGetDeviceCount(NULL) == hipErrorInvalidValue);
@@ -41,14 +41,14 @@ static void refused(void *unused)
 		device_open_error = errors[i].error;
 		HOLDS(cuInit(0) == errors[i].open);
 		HOLDS(nvmlInit() == (none ? NVML_ERROR_DRIVER_NOT_LOADED : errors[i].nvml));
-		HOLDS(hsa_init() == (none ? HSA_STATUS_ERROR : errors[i].hsa));
+		HOLDS(hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 		device_open_error = 0;
 		for (unsigned int gpu = 1; gpu <= 2; gpu++) {
 			device_fail(SOFTGPU_INFO, gpu, errors[i].error);
 			HOLDS(cuInit(0) == errors[i].cuda && device_failed);
 			HOLDS(device_open_files == 0);
 			device_fail(SOFTGPU_INFO, gpu, errors[i].error);
-			HOLDS(hsa_init() == errors[i].hsa && device_failed);
+			HOLDS(hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES && device_failed);
 			HOLDS(device_open_files == 0);
 		}
 		HOLDS(!nvmlInit() && !nvmlDeviceGetHandleByIndex(0, &device));
@@ -57,9 +57,9 @@ static void refused(void *unused)
 		HOLDS(!nvmlDeviceGetMemoryInfo(device, &m) && !nvmlShutdown());
 	}
 	device_abi_more = 1;
-	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 	device_abi_more = (u32)-1;
-	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR);
+	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH && hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 	device_abi_more = 0;
 	HOLDS(!cuInit(0) && !hsa_init());
 }
@@ -74,7 +74,7 @@ static void windows(void *unused)
 
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, EINVAL);
 	HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && *calls == 1);
-	HOLDS(hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT && *calls == 2);
+	HOLDS(hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES && *calls == 2);
 	device_fail(SOFTGPU_WINDOW, DEVICE_EACH, EEXIST);
 	HOLDS(cuInit(0) == CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
 	/* 64 GiB at each multiple of it, then 16 there, 4, and 1; and each anywhere. */
@@ -107,7 +107,7 @@ static void server(void *arg)
 
 	setenv("SOFTGPU_MPS", servers[i].text, 1);
 	if (!servers[i].good) {
-		HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && hsa_init() == HSA_STATUS_ERROR_INVALID_ARGUMENT);
+		HOLDS(cuInit(0) == CUDA_ERROR_INVALID_VALUE && hsa_init() == HSA_STATUS_ERROR_OUT_OF_RESOURCES);
 		return;
 	}
 	HOLDS(!cuInit(0) && !cuDeviceGetAttribute(&on, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) && on == servers[i].enabled);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "hip/hip_runtime.h"
+#include "hip_ipc.h"
 #include "hsa/hsa_ext_amd.h"
 #include "test.h"
 
@@ -106,6 +107,34 @@ CASE(what_is_it)
 	assert_int_equal(hipFree((void *)(uintptr_t)cuda), hipErrorInvalidValue);
 	assert_int_equal(p[0], 0);
 	OK(cuMemFree(cuda));
+	assert_int_equal(hipFree(p), hipSuccess);
+}
+
+/* The name of the mapping that begins at p. */
+static void mapping_at(const char *p, char name[64])
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start;
+	char line[512];
+
+	assert_non_null(maps);
+	name[0] = 0;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%*s %*s %*s %*s %*s %63s", &start, name) >= 1 && start == (uintptr_t)p)
+			break;
+		name[0] = 0;
+	}
+	fclose(maps);
+}
+
+/* On the driver, a mapping of GPU memory has the name that AMD's driver gives it. */
+CASE(named_as_amd)
+{
+	char *p = hip_alloc(MIB), name[64];
+
+	mapping_at(p, name);
+	if (!access("/sys/class/softgpu", F_OK))
+		assert_string_equal(name, "/dev/dri/renderD160");
 	assert_int_equal(hipFree(p), hipSuccess);
 }
 
@@ -234,6 +263,8 @@ int main(int argc, char **argv)
 
 	if (access("/dev/softgpu0", F_OK))
 		skip_program("HIP needs /dev/softgpu0");
+	if (argc > 1 && !strcmp(argv[1], "--other"))
+		return hip_ipc_role();
 	if (argc > 1 && !strcmp(argv[1], "--small-bar"))
 		return RUN(small);
 	return cases_run(gpu_setup, gpu_teardown);

@@ -2,6 +2,15 @@
 /* hsa.c - HSA before hsa_init, and all of its tests: hsa_test.h. */
 #include "hsa_test.h"
 
+static hsa_status_t see_no_region(hsa_region_t region, void *data)
+{
+	return HSA_STATUS_SUCCESS;
+}
+
+static void on_free(void *ptr, void *user_data)
+{
+}
+
 static void uninitialized(void **state)
 {
 	hsa_amd_pointer_info_t info = { .size = sizeof(info) };
@@ -9,6 +18,7 @@ static void uninitialized(void **state)
 	hsa_signal_t s = { .handle = 8 };
 	hsa_agent_t a = { .handle = 8 };
 	hsa_amd_memory_pool_t pool = { .handle = 8 };
+	hsa_region_t region = { .handle = 8 };
 	uint64_t value, there[2] = { 0 };
 	void *p;
 
@@ -25,6 +35,16 @@ static void uninitialized(void **state)
 	IS(NOT_INITIALIZED, hsa_amd_agent_memory_pool_get_info(a, pool, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &value));
 	IS(NOT_INITIALIZED, hsa_amd_memory_pool_allocate(pool, 8, 0, &p));
 	IS(NOT_INITIALIZED, hsa_amd_memory_pool_free(&p));
+	IS(NOT_INITIALIZED, hsa_agent_iterate_regions(a, see_no_region, NULL));
+	IS(NOT_INITIALIZED, hsa_region_get_info(region, HSA_REGION_INFO_SIZE, &value));
+	IS(NOT_INITIALIZED, hsa_memory_allocate(region, 8, &p));
+	IS(NOT_INITIALIZED, hsa_memory_free(&p));
+	IS(NOT_INITIALIZED, hsa_memory_register(&p, 8));
+	IS(NOT_INITIALIZED, hsa_memory_deregister(&p, 8));
+	IS(NOT_INITIALIZED, hsa_memory_assign_agent(&p, a, HSA_ACCESS_PERMISSION_RW));
+	IS(NOT_INITIALIZED, hsa_amd_register_deallocation_callback(there, on_free, NULL));
+	IS(NOT_INITIALIZED, hsa_amd_deregister_deallocation_callback(there, on_free));
+	IS(NOT_INITIALIZED, hsa_amd_memory_lock_to_pool(there, 8, NULL, 0, pool, 0, &p));
 	IS(NOT_INITIALIZED, hsa_amd_agents_allow_access(1, &a, NULL, &p));
 	IS(NOT_INITIALIZED, hsa_amd_memory_fill(&value, 0, 1));
 	IS(NOT_INITIALIZED, hsa_amd_memory_lock(there, 8, NULL, 0, &p));

@@ -26,6 +26,8 @@ done
 insmod "$MODDIR/softgpu.ko" bar1=32 bar1_reserved=2048 sysmem=16 || die "softgpu.ko does not load"
 [ "$(ls /dev/softgpu? | wc -l)" = 3 ] || die "not two GPUs on PCI and one in system memory"
 [ "$(stat -c %a /dev/softgpu0)" = 666 ] || die "programs may not open /dev/softgpu0"
+[ "$(cd /dev/dri && echo renderD*)" = "renderD160 renderD161 renderD162" ] || die "not a render node for each GPU"
+[ "$(stat -c %a /dev/dri/renderD160)" = 666 ] || die "programs may not open /dev/dri/renderD160"
 [ "$(value $debug/0/bar1 total)" = $((32 << 20)) ] || die "bar1= is not heeded"
 [ "$(value $debug/0/bar1 used)" = $((2 << 20)) ] || die "bar1_reserved= is not heeded"
 [ "$(value $debug/2/info memory)" = system ] || die "GPU 2 is not in system memory"
@@ -43,7 +45,7 @@ exec 8<&-
 load_modules nvidia
 ! rmmod softgpu 2>/dev/null || die "softgpu.ko was unloaded below nvidia.ko"
 unload_modules softgpu nvidia
-[ ! -e /dev/softgpu0 ] && [ ! -e $debug ] || die "something is left after unloading"
+[ ! -e /dev/softgpu0 ] && [ ! -e /dev/dri ] && [ ! -e $debug ] || die "something is left after unloading"
 ! grep -q softgpu /proc/iomem || die "VRAM is still claimed in /proc/iomem"
 for round in 1 2 3 4 5; do
 	load_modules softgpu nvidia

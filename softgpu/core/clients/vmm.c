@@ -200,6 +200,8 @@ int sg_vmm_map(struct sg_client *client, struct softgpu_map *a)
 	buf->range = range;
 	buf->phys = &phys->obj;
 	range->access = 0;	/* until SOFTGPU_ACCESS allows some */
+	/* Memory of a context for system memory is VRAM here, which the BAR may not show. */
+	range->visible = ctx && ctx->heap.visible && !ctx->heap.system;
 	sg_buf_publish_locked(buf, a->va, a->length, ctx ? &ctx->heap.bufs : &client->bufs);
 	a->buffer_id = buf->buffer_id;
 	buf = NULL;

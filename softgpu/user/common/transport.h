@@ -56,6 +56,12 @@ extern const struct sgu_transport sgu_transport_core;
 int sgu_open(void);
 void sgu_want_inprocess(void);
 bool sgu_wants_inprocess(void);
+/*
+ * Call before sgu_open(). From then on GPUs are opened by their names among AMD's render nodes,
+ * which /proc/self/maps shows for their memory; by /dev/softgpuN if that node is not there.
+ */
+void sgu_want_render_nodes(void);
+bool sgu_wants_render_nodes(void);
 
 /* GPUs are numbered from 0 to the result of sgu_open() - 1. */
 int sgu_call(int gpu, unsigned long cmd, void *arg);

@@ -7,9 +7,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "transport.h"
+
+#define PATH_LENGTH 32
 
 /* Open files by index; -1: closed. Written only by dev_open() and in a forked child. */
 /*
@@ -18,15 +22,53 @@
  */
 static int fds[SOFTGPU_MAX_GPUS] = { [0 ... SOFTGPU_MAX_GPUS - 1] = -1 };
 
+/*
+ * Whether the node is this driver's: a real GPU's driver may have made one of this name. softgpu's
+ * class in sysfs has its number.
+ */
+static bool is_ours(const char *path, unsigned int number)
+{
+	char name[64];
+	struct stat st;
+	unsigned int major_number, minor_number;
+	bool ours;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/sys/class/softgpu/renderD%u/dev", number);
+	if (stat(path, &st) || !S_ISCHR(st.st_mode))
+		return false;
+	file = fopen(name, "re");
+	if (!file)
+		return false;
+	ours = fscanf(file, "%u:%u", &major_number, &minor_number) == 2 &&
+	       st.st_rdev == makedev(major_number, minor_number);
+	fclose(file);
+	return ours;
+}
+
+/* Opens GPU i by the name that the library wants, and stores the path. */
+static int open_gpu(unsigned int i, char path[PATH_LENGTH])
+{
+	int fd;
+
+	if (sgu_wants_render_nodes()) {
+		snprintf(path, PATH_LENGTH, "/dev/dri/renderD%u", SOFTGPU_RENDER_FIRST + i);
+		/* a program started by exec must not inherit the address space */
+		fd = is_ours(path, SOFTGPU_RENDER_FIRST + i) ? open(path, O_RDWR | O_CLOEXEC) : -1;
+		if (fd >= 0)
+			return fd;
+	}
+	snprintf(path, PATH_LENGTH, "/dev/softgpu%u", i);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 static int dev_open(unsigned int index[SOFTGPU_MAX_GPUS])
 {
-	char path[32];
+	char path[PATH_LENGTH];
 	int n = 0, err = 0;
 
 	for (unsigned int i = 0; i < SOFTGPU_MAX_GPUS; i++) {
-		snprintf(path, sizeof(path), "/dev/softgpu%u", i);
-		/* a program started by exec must not inherit the address space */
-		fds[i] = open(path, O_RDWR | O_CLOEXEC);
+		fds[i] = open_gpu(i, path);
 		if (fds[i] >= 0) {
 			index[n++] = i;
 			continue;

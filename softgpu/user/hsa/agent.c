@@ -113,6 +113,20 @@ static void uuid(char *value, const struct softgpu_info *info)
 		snprintf(value + at, 3, "%02x", info->uuid[i]);
 }
 
+/* As the driver has it now. */
+static hsa_status_t memory_available(int number, uint64_t *bytes)
+{
+	struct softgpu_info info = { .size = sizeof(info) };
+	int err;
+
+	if (number == HSA_CPU)
+		return HSA_STATUS_ERROR_INVALID_AGENT;
+	err = sgu_call(number, SOFTGPU_INFO, &info);
+	if (!err)
+		*bytes = info.vram_free;
+	return hsa_status_of(err);
+}
+
 SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute,
 					   void *value)
 {
@@ -142,9 +156,47 @@ SGU_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t a
 	case HSA_AGENT_INFO_DEVICE:
 		*word = info ? HSA_DEVICE_TYPE_GPU : HSA_DEVICE_TYPE_CPU;
 		break;
+	/* Neither compute units nor clocks, caches or revisions: nothing runs kernels. */
+	case HSA_AGENT_INFO_FEATURE:
+	case HSA_AGENT_INFO_PROFILE:
+	case HSA_AGENT_INFO_QUEUES_MAX:
 	case HSA_AMD_AGENT_INFO_CHIP_ID:
+	case HSA_AMD_AGENT_INFO_CACHELINE_SIZE:
+	case HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
+	case HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY:
+	case HSA_AMD_AGENT_INFO_MEMORY_WIDTH:
+	case HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY:
+	case HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU:
+	case HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU:
+	case HSA_AMD_AGENT_INFO_ASIC_REVISION:
+	case HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG:
 		*word = 0;
 		break;
+	case HSA_AGENT_INFO_WAVEFRONT_SIZE:
+		*word = info ? 64 : 0;
+		break;
+	case HSA_AGENT_INFO_MACHINE_MODEL:
+		*word = HSA_MACHINE_MODEL_LARGE;
+		break;
+	case HSA_AGENT_INFO_VERSION_MAJOR:
+	case HSA_AGENT_INFO_VERSION_MINOR:
+		*(uint16_t *)value = 1;
+		break;
+	case HSA_AMD_AGENT_INFO_HDP_FLUSH:
+		*(hsa_amd_hdp_flush_t *)value = (hsa_amd_hdp_flush_t){ NULL, NULL };
+		break;
+	case HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES:
+	case HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS:
+		*(bool *)value = false;
+		break;
+	case HSA_AMD_AGENT_INFO_NUM_SDMA_ENG:
+		*word = info ? 2 : 0;
+		break;
+	case HSA_AMD_AGENT_INFO_NEAREST_CPU:
+		*(hsa_agent_t *)value = hsa_agent_of(HSA_CPU);
+		break;
+	case HSA_AMD_AGENT_INFO_MEMORY_AVAIL:
+		return memory_available(i, value);
 	case HSA_AMD_AGENT_INFO_BDFID:
 		*word = info ? info->pci_bus << 8 | info->pci_device << 3 | info->pci_function : 0;
 		break;

@@ -47,6 +47,7 @@ bool hsa_enter(void);
 bool hsa_agent_number(hsa_agent_t agent, int *number);
 bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number);
 hsa_agent_t hsa_agent_of(int number);
+hsa_amd_memory_pool_t hsa_pool_of(int number);
 /* Size of the pool in bytes, which limits each allocation. */
 size_t hsa_pool_size(int number);
 /* Returns the GPUs of a list, a bit each. HSA_STATUS_SUCCESS or INVALID_AGENT. */
@@ -71,6 +72,13 @@ struct hsa_memory {
 	unsigned int attached;	/* memory of another process: attach calls minus detach calls */
 	unsigned int copies; /* number of copies that use it; protected by table_lock of memory.c */
 	uint64_t id;		/* not 0, and never reused */
+	bool ending;		/* a thread is freeing it, and calls its notifiers */
+	/* a mapping of vmem.c: its memory, otherwise NULL; the permission of each GPU and the CPU */
+	struct hsa_phys *phys;
+	uint8_t access[SOFTGPU_MAX_GPUS + 1];
+	bool shown;		/* the CPU sees the mapping */
+	struct hsa_notifier *notifiers;	/* notify.c */
+	size_t notifier_count;
 	int fd;			/* of the memfd, for memory that no driver manages; otherwise -1 */
 	uint64_t key[2];	/* of that file */
 	void *userdata;
@@ -83,6 +91,8 @@ struct hsa_memory {
 struct hsa_memory *hsa_memory_at(const void *ptr);
 /* Whether the range is within one allocation. True also if `ptr` is in none. */
 bool hsa_memory_covers(const void *ptr, size_t size);
+/* Whether any memory is in the range. */
+bool hsa_mapping_in(const char *base, size_t size);
 /* Returns attached memory of the file with this key. NULL: none. */
 struct hsa_memory *hsa_memory_attached(const uint64_t key[2]);
 void hsa_memory_add(struct hsa_memory *memory);
@@ -102,6 +112,21 @@ void hsa_memory_end(void);
  */
 bool hsa_memory_hold(const void *ptr, uint64_t id, struct hsa_memory **held);
 void hsa_memory_let_go(struct hsa_memory *held);
+
+/* The exported functions, without the first instructions that interposers patch. */
+hsa_status_t hsa_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr);
+hsa_status_t hsa_pool_free(void *ptr);
+
+/* ---- vmem.c ---- */
+
+/* Caller holds hsa_lock for these. Whether the program has reserved the address. */
+bool hsa_is_reserved(const void *ptr);
+void hsa_vmem_end(void);
+
+/* ---- notify.c ---- */
+
+/* Call without hsa_lock. */
+void hsa_notify(const struct hsa_notifier *notifiers, size_t count);
 
 /* ---- lock.c ---- */
 

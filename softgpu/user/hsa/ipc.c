@@ -62,7 +62,7 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len,
 	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	m = hsa_memory_at(ptr);
 	/* Memory of another process must be exported by that process. */
-	if (!handle || !m || m->base != ptr || m->size != len || m->attached)
+	if (!handle || !m || m->base != ptr || m->size != len || m->attached || m->phys)
 		goto out;
 	status = HSA_STATUS_SUCCESS;
 	if (m->gpu >= 0) {

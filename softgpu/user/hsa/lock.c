@@ -90,6 +90,27 @@ out:
 	return status;
 }
 
+SGU_EXPORT hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size,
+						    hsa_agent_t *agents, int num_agent,
+						    hsa_amd_memory_pool_t pool, uint32_t flags,
+						    void **agent_ptr)
+{
+	int number;
+
+	if (agent_ptr)
+		*agent_ptr = NULL;
+	if (!hsa_enter())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	if (!hsa_pool_number(pool, &number))
+		return (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL;
+	if (flags)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	/* Host memory is not a GPU's. */
+	if (number != HSA_CPU)
+		return HSA_STATUS_ERROR;
+	return hsa_amd_memory_lock(host_ptr, size, agents, num_agent, agent_ptr);
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
 {
 	struct hsa_locked **at = &all, *l;

@@ -21,6 +21,7 @@
 #include "file.h"
 #include "hook.h"
 #include "hsa_int.h"
+#include "softgpu_hsa.h"
 
 #define ALLOC_FLAGS (HSA_AMD_MEMORY_POOL_PCIE_FLAG | HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG | \
 		     HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG | HSA_AMD_MEMORY_POOL_UNCACHED_FLAG)
@@ -52,8 +53,29 @@ struct hsa_memory *hsa_memory_at(const void *ptr)
 bool hsa_memory_covers(const void *ptr, size_t size)
 {
 	const struct hsa_memory *m = hsa_memory_at(ptr);
+	const char *at = ptr;
+	size_t left;
 
-	return !m || size <= m->size - (size_t)((const char *)ptr - m->base);
+	if (!m)
+		return true;
+	/* Mappings side by side are one range to programs. */
+	for (; m; m = m->phys ? hsa_memory_at(at) : NULL) {
+		left = m->size - (size_t)(at - m->base);
+		if (size <= left)
+			return true;
+		size -= left;
+		at += left;
+	}
+	return false;
+}
+
+bool hsa_mapping_in(const char *base, size_t size)
+{
+	const struct hsa_memory *m = all;
+
+	while (m && (m->base >= base + size || base >= m->base + m->length))
+		m = m->next;
+	return m;
 }
 
 struct hsa_memory *hsa_memory_attached(const uint64_t key[2])
@@ -251,12 +273,40 @@ static hsa_status_t find_freeable(const void *ptr, struct hsa_memory **m)
 	if (!ptr)
 		return HSA_STATUS_SUCCESS;
 	there = hsa_memory_at(ptr);
-	if (!there || there->base != ptr)
+	if (!there || there->base != ptr || there->ending || there->phys)
 		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	if (there->attached)
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 	*m = there;
 	return HSA_STATUS_SUCCESS;
+}
+
+/*
+ * Caller holds hsa_lock, which is released in between. Calls the notifiers while the memory is
+ * still there. hsa_shut_down() may end the allocation meanwhile.
+ */
+static void notify(struct hsa_memory *m)
+{
+	struct hsa_notifier *notifiers = m->notifiers;
+	size_t count = m->notifier_count;
+
+	m->ending = true;
+	m->notifiers = NULL;
+	m->notifier_count = 0;
+	if (!count)
+		return;
+	pthread_mutex_unlock(&hsa_lock);
+	hsa_notify(notifiers, count);
+	free(notifiers);
+	pthread_mutex_lock(&hsa_lock);
+}
+
+/* Caller holds hsa_lock. The allocation with this id, which begins at ptr. */
+static struct hsa_memory *same_memory(const void *ptr, uint64_t id)
+{
+	struct hsa_memory *m = hsa_memory_at(ptr);
+
+	return m && m->id == id ? m : NULL;
 }
 
 HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
@@ -266,10 +316,16 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 				 .va = (uintptr_t)ptr };
 	struct hsa_memory *m;
 	hsa_status_t status;
+	uint64_t id = 0;
 
 	pthread_mutex_lock(&hsa_lock);
+	status = find_freeable(ptr, &m);
+	if (m) {
+		id = m->id;
+		notify(m);
+	}
 	do {
-		status = find_freeable(ptr, &m);
+		m = id ? same_memory(ptr, id) : NULL;
 	} while (m && !hsa_memory_drop(m));
 	pthread_mutex_unlock(&hsa_lock);
 	/* Without hsa_lock, because the driver waits until no client has the memory pinned. */
@@ -277,6 +333,16 @@ HSA_HOOKED(hsa_amd_memory_pool_free, void *ptr)
 		status = hsa_status_of(sgu_call(m->gpu, SOFTGPU_MEM_FREE, &va));
 	free(m);
 	return status;
+}
+
+hsa_status_t hsa_pool_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags, void **ptr)
+{
+	return hooked_hsa_amd_memory_pool_allocate(pool, size, flags, ptr);
+}
+
+hsa_status_t hsa_pool_free(void *ptr)
+{
+	return hooked_hsa_amd_memory_pool_free(ptr);
 }
 
 /* The driver frees the memory with its contexts, which the caller ends next. */
@@ -292,6 +358,7 @@ void hsa_memory_end(void)
 		}
 		all = m->next;
 		hide(m);
+		free(m->notifiers);
 		free(m);
 	}
 	pthread_mutex_unlock(&table_lock);
@@ -312,7 +379,7 @@ SGU_EXPORT hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const h
 		goto out;
 	status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	m = hsa_memory_at(ptr);
-	if (!m || m->base != ptr)
+	if (!m || m->base != ptr || m->phys)
 		goto out;
 	status = hsa_agents_mask(num_agents, agents, &mask);
 	/* Access to attached memory was set when it was attached. */
@@ -325,34 +392,65 @@ out:
 
 /* ---- dma-bufs ---- */
 
+/*
+ * Caller holds hsa_lock. The allocation of a GPU that contains the range. `length' is its size in
+ * whole pages.
+ */
+static hsa_status_t find_exportable(const void *ptr, size_t size, const struct hsa_memory **m)
+{
+	*m = NULL;
+	if (!hsa_ready())
+		return HSA_STATUS_ERROR_NOT_INITIALIZED;
+	if (!ptr || !size)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	*m = hsa_memory_at(ptr);
+	if (!*m || (*m)->attached ||
+	    size > (*m)->length - (size_t)((const char *)ptr - (*m)->base))
+		return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+	return (*m)->agent == HSA_CPU ? HSA_STATUS_ERROR_INVALID_AGENT : HSA_STATUS_SUCCESS;
+}
+
+static hsa_status_t export_range(int gpu, const void *ptr, size_t size, int *dmabuf)
+{
+	struct softgpu_dmabuf export = {
+		.size = sizeof(export), .va = (uintptr_t)ptr, .length = size,
+	};
+	hsa_status_t status = hsa_status_of(sgu_call(gpu, SOFTGPU_DMABUF, &export));
+
+	if (!status)
+		*dmabuf = export.fd;
+	return status;
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf,
 						       uint64_t *offset)
 {
-	struct softgpu_dmabuf export = { .size = sizeof(export) };
-	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	const struct hsa_memory *m;
+	hsa_status_t status;
 
 	pthread_mutex_lock(&hsa_lock);
-	if (!hsa_ready())
-		goto out;
-	status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
-	if (!ptr || !size || !dmabuf || !offset)
-		goto out;
-	m = hsa_memory_at(ptr);
-	status = HSA_STATUS_ERROR_INVALID_ALLOCATION;
-	if (!m || m->attached || size > m->length - (size_t)((const char *)ptr - m->base))
-		goto out;
-	status = HSA_STATUS_ERROR_INVALID_AGENT;
-	if (m->agent == HSA_CPU)
-		goto out;
-	export.va = (uintptr_t)m->base;
-	export.length = m->length;
-	status = hsa_status_of(sgu_call(m->agent, SOFTGPU_DMABUF, &export));
-	if (!status) {
-		*dmabuf = export.fd;
+	status = find_exportable(ptr, size, &m);
+	if (status != HSA_STATUS_ERROR_NOT_INITIALIZED && (!dmabuf || !offset))
+		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!status)
+		status = export_range(m->agent, m->base, m->length, dmabuf);
+	if (!status)
 		*offset = (uint64_t)((const char *)ptr - m->base);
-	}
-out:
+	pthread_mutex_unlock(&hsa_lock);
+	return status;
+}
+
+SGU_EXPORT hsa_status_t softgpu_hsa_export_range(const void *ptr, size_t size, int *dmabuf)
+{
+	const struct hsa_memory *m;
+	hsa_status_t status;
+
+	pthread_mutex_lock(&hsa_lock);
+	status = find_exportable(ptr, size, &m);
+	if (!status && ((uintptr_t)ptr | size) % HSA_PAGE)
+		status = HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!status)
+		status = export_range(m->agent, ptr, size, dmabuf);
 	pthread_mutex_unlock(&hsa_lock);
 	return status;
 }

@@ -6,7 +6,9 @@
 
 static void of_memory(hsa_amd_pointer_info_t *info, const struct hsa_memory *m)
 {
-	info->type = m->attached ? HSA_EXT_POINTER_TYPE_IPC : HSA_EXT_POINTER_TYPE_HSA;
+	info->type = m->phys	 ? HSA_EXT_POINTER_TYPE_HSA_VMEM :
+		     m->attached ? HSA_EXT_POINTER_TYPE_IPC :
+				   HSA_EXT_POINTER_TYPE_HSA;
 	info->agentBaseAddress = m->base;
 	info->hostBaseAddress = m->base;
 	info->sizeInBytes = m->size;
@@ -71,6 +73,8 @@ SGU_EXPORT hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_in
 	} else if (l) {
 		of_locked(&result, l);
 		mapped = l->mapped;
+	} else if (ready && hsa_is_reserved(ptr)) {
+		result.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
 	}
 	pthread_mutex_unlock(&hsa_lock);
 	if (!ready)

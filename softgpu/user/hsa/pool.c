@@ -14,6 +14,11 @@ bool hsa_pool_number(hsa_amd_memory_pool_t pool, int *number)
 	return *number == HSA_CPU || hsa_gpus[*number].has_pool;
 }
 
+hsa_amd_memory_pool_t hsa_pool_of(int number)
+{
+	return (hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)number };
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 		hsa_status_t (*callback)(hsa_amd_memory_pool_t pool, void *data), void *data)
 {
@@ -27,8 +32,7 @@ SGU_EXPORT hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t agent,
 		return HSA_STATUS_ERROR_INVALID_AGENT;
 	if (i != HSA_CPU && !hsa_gpus[i].has_pool)
 		return HSA_STATUS_SUCCESS;
-	return callback((hsa_amd_memory_pool_t){ .handle = POOL_FIRST + 1u + (unsigned int)i },
-			data);
+	return callback(hsa_pool_of(i), data);
 }
 
 size_t hsa_pool_size(int i)

@@ -34,8 +34,10 @@ static void __attribute__((constructor)) begin(void)
 
 static int open_gpus(void)
 {
-	int n = sgu_open(), err;
+	int n, err;
 
+	sgu_want_render_nodes();
+	n = sgu_open();
 	/* There is no GPU that HSA supports: only the CPU, see nocore.c. */
 	if (n == -EOPNOTSUPP)
 		return 0;
@@ -141,6 +143,11 @@ SGU_EXPORT hsa_status_t hsa_init(void)
 		err = start();
 	hsa_users += !err;
 	pthread_mutex_unlock(&hsa_lock);
+	/*
+	 * AMD's runtime returns this for any failure; to libfabric it means that there is no GPU.
+	 */
+	if (err && !hsa_forked)
+		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	return hsa_status_of(err);
 }
 
@@ -156,6 +163,7 @@ SGU_EXPORT hsa_status_t hsa_shut_down(void)
 		hsa_locked_end();
 		hsa_signal_end();
 		end_contexts();
+		hsa_vmem_end();
 	}
 	pthread_mutex_unlock(&hsa_lock);
 	return ready ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -173,6 +181,7 @@ SGU_EXPORT hsa_status_t hsa_status_string(hsa_status_t status, const char **text
 		{ HSA_STATUS_ERROR_INVALID_ARGUMENT, "an argument is not valid" },
 		{ HSA_STATUS_ERROR_INVALID_ALLOCATION, "not an allocation, or not within one" },
 		{ HSA_STATUS_ERROR_INVALID_AGENT, "not such an agent" },
+		{ HSA_STATUS_ERROR_INVALID_REGION, "not such a region" },
 		{ HSA_STATUS_ERROR_INVALID_SIGNAL, "not such a signal" },
 		{ (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL, "not such a pool" },
 		{ HSA_STATUS_ERROR_OUT_OF_RESOURCES, "not enough memory" },
@@ -211,6 +220,31 @@ SGU_EXPORT hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *v
 		break;
 	case HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT:
 		*(uint64_t *)value = UINT64_MAX;
+		break;
+	case HSA_SYSTEM_INFO_ENDIANNESS:
+		*(uint32_t *)value = HSA_ENDIANNESS_LITTLE;
+		break;
+	case HSA_SYSTEM_INFO_MACHINE_MODEL:
+		*(uint32_t *)value = HSA_MACHINE_MODEL_LARGE;
+		break;
+	case HSA_AMD_SYSTEM_INFO_BUILD_VERSION:
+		*(const char **)value = "softgpu";
+		break;
+	case HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED:
+	case HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED:
+		*(bool *)value = hsa_gpu_count > 0;
+		break;
+	case HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED:
+	case HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT:
+	case HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED:
+	case HSA_AMD_SYSTEM_INFO_XNACK_ENABLED:
+		*(bool *)value = false;
+		break;
+	case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR:
+		*(uint16_t *)value = HSA_AMD_INTERFACE_VERSION_MAJOR;
+		break;
+	case HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR:
+		*(uint16_t *)value = HSA_AMD_INTERFACE_VERSION_MINOR;
 		break;
 	default:
 		return HSA_STATUS_ERROR_INVALID_ARGUMENT;

@@ -220,6 +220,7 @@ static inline void *xa_load(struct xarray *x, unsigned long id)
 enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE, DMA_FROM_DEVICE, DMA_NONE };
 struct device {
 	int locked;
+	dev_t devt;
 };
 struct device_driver_of_pci {
 	bool driver_managed_dma;

@@ -3,6 +3,7 @@
 #ifndef HIP_RUNTIME_H
 #define HIP_RUNTIME_H
 
+#include "hip_common.h"
 #include "hip_runtime_api.h"
 
 #endif

@@ -35,6 +35,24 @@ typedef enum {
 	HSA_STATUS_ERROR_REFCOUNT_OVERFLOW = 0x100c,
 	HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS = 0x100d,
 	HSA_STATUS_ERROR_INVALID_INDEX = 0x100e,
+	HSA_STATUS_ERROR_INVALID_ISA = 0x100f,
+	HSA_STATUS_ERROR_INVALID_CODE_OBJECT = 0x1010,
+	HSA_STATUS_ERROR_INVALID_EXECUTABLE = 0x1011,
+	HSA_STATUS_ERROR_FROZEN_EXECUTABLE = 0x1012,
+	HSA_STATUS_ERROR_INVALID_SYMBOL_NAME = 0x1013,
+	HSA_STATUS_ERROR_VARIABLE_ALREADY_DEFINED = 0x1014,
+	HSA_STATUS_ERROR_VARIABLE_UNDEFINED = 0x1015,
+	HSA_STATUS_ERROR_EXCEPTION = 0x1016,
+	HSA_STATUS_ERROR_INVALID_ISA_NAME = 0x1017,
+	HSA_STATUS_ERROR_INVALID_CODE_SYMBOL = 0x1018,
+	HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL = 0x1019,
+	HSA_STATUS_ERROR_INVALID_FILE = 0x1020,
+	HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER = 0x1021,
+	HSA_STATUS_ERROR_INVALID_CACHE = 0x1022,
+	HSA_STATUS_ERROR_INVALID_WAVEFRONT = 0x1023,
+	HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP = 0x1024,
+	HSA_STATUS_ERROR_INVALID_RUNTIME_STATE = 0x1025,
+	HSA_STATUS_ERROR_FATAL = 0x1026,
 } hsa_status_t;
 
 typedef struct hsa_agent_s {
@@ -53,13 +71,28 @@ typedef enum {
 	HSA_DEVICE_TYPE_DSP = 2,
 } hsa_device_type_t;
 
-/* Attributes of agents.  The first two are text of 64 bytes, the others numbers of 32 bits. */
+/*
+ * Attributes of agents.  The first two are text of 64 bytes, the last two numbers of 16 bits, the
+ * others numbers of 32 bits.
+ */
 typedef enum {
 	HSA_AGENT_INFO_NAME = 0,
 	HSA_AGENT_INFO_VENDOR_NAME = 1,
+	HSA_AGENT_INFO_FEATURE = 2,		/* hsa_agent_feature_t: none */
+	HSA_AGENT_INFO_MACHINE_MODEL = 3,
+	HSA_AGENT_INFO_PROFILE = 4,
+	HSA_AGENT_INFO_WAVEFRONT_SIZE = 6,
+	HSA_AGENT_INFO_QUEUES_MAX = 12,		/* 0: there are no queues */
 	HSA_AGENT_INFO_NODE = 16,
 	HSA_AGENT_INFO_DEVICE = 17,
+	HSA_AGENT_INFO_VERSION_MAJOR = 21,
+	HSA_AGENT_INFO_VERSION_MINOR = 22,
 } hsa_agent_info_t;
+
+typedef enum {
+	HSA_AGENT_FEATURE_KERNEL_DISPATCH = 1,
+	HSA_AGENT_FEATURE_AGENT_DISPATCH = 2,
+} hsa_agent_feature_t;
 
 typedef enum {
 	HSA_SYSTEM_INFO_VERSION_MAJOR = 0,		/* uint16_t */
@@ -67,11 +100,32 @@ typedef enum {
 	HSA_SYSTEM_INFO_TIMESTAMP = 2,			/* uint64_t: clock of signals' timeouts */
 	HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,	/* uint64_t: 1/s */
 	HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,		/* uint64_t */
+	HSA_SYSTEM_INFO_ENDIANNESS = 5,			/* hsa_endianness_t */
+	HSA_SYSTEM_INFO_MACHINE_MODEL = 6,		/* hsa_machine_model_t */
+	HSA_AMD_SYSTEM_INFO_BUILD_VERSION = 0x200,	/* const char * */
+	HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,	/* bool, as are the next ones */
+	HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT = 0x202,
+	HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED = 0x203,
+	HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204,
+	HSA_AMD_SYSTEM_INFO_VIRTUAL_MEM_API_SUPPORTED = 0x205,
+	HSA_AMD_SYSTEM_INFO_XNACK_ENABLED = 0x206,
+	HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR = 0x207,	/* uint16_t */
+	HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR = 0x208,	/* uint16_t */
 } hsa_system_info_t;
+
+typedef enum {
+	HSA_ENDIANNESS_LITTLE = 0,
+	HSA_ENDIANNESS_BIG = 1,
+} hsa_endianness_t;
+
+typedef enum {
+	HSA_MACHINE_MODEL_SMALL = 0,
+	HSA_MACHINE_MODEL_LARGE = 1,	/* 64 bits */
+} hsa_machine_model_t;
 
 /*
  * Calls are counted: each hsa_init() needs an hsa_shut_down().  The last one frees all memory and
- * signals.
+ * signals.  OUT_OF_RESOURCES: there is no GPU, or HSA could not start for another reason.
  */
 hsa_status_t hsa_init(void);
 hsa_status_t hsa_shut_down(void);
@@ -82,6 +136,58 @@ hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value);
 hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void *data),
 				void *data);
 hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void *value);
+
+/* ---- regions: the names of HSA 1.0 for an agent's memory ---- */
+
+/* Each agent with memory has one.  Its handle is that of the pool (hsa_ext_amd.h). */
+typedef struct hsa_region_s {
+	uint64_t handle;
+} hsa_region_t;
+
+typedef enum {
+	HSA_REGION_SEGMENT_GLOBAL = 0,
+	HSA_REGION_SEGMENT_READONLY = 1,
+	HSA_REGION_SEGMENT_PRIVATE = 2,
+	HSA_REGION_SEGMENT_GROUP = 3,
+	HSA_REGION_SEGMENT_KERNARG = 4,
+} hsa_region_segment_t;
+
+typedef enum {
+	HSA_REGION_GLOBAL_FLAG_KERNARG = 1,
+	HSA_REGION_GLOBAL_FLAG_FINE_GRAINED = 2,
+	HSA_REGION_GLOBAL_FLAG_COARSE_GRAINED = 4,
+	HSA_REGION_GLOBAL_FLAG_EXTENDED_SCOPE_FINE_GRAINED = 8,
+} hsa_region_global_flag_t;
+
+typedef enum {
+	HSA_REGION_INFO_SEGMENT = 0,			/* hsa_region_segment_t */
+	HSA_REGION_INFO_GLOBAL_FLAGS = 1,		/* uint32_t */
+	HSA_REGION_INFO_SIZE = 2,			/* size_t */
+	HSA_REGION_INFO_ALLOC_MAX_SIZE = 4,		/* size_t */
+	HSA_REGION_INFO_RUNTIME_ALLOC_ALLOWED = 5,	/* bool */
+	HSA_REGION_INFO_RUNTIME_ALLOC_GRANULE = 6,	/* size_t */
+	HSA_REGION_INFO_RUNTIME_ALLOC_ALIGNMENT = 7,	/* size_t */
+	HSA_REGION_INFO_ALLOC_MAX_PRIVATE_WORKGROUP_SIZE = 8,
+} hsa_region_info_t;
+
+typedef enum {
+	HSA_ACCESS_PERMISSION_NONE = 0,
+	HSA_ACCESS_PERMISSION_RO = 1,
+	HSA_ACCESS_PERMISSION_WO = 2,
+	HSA_ACCESS_PERMISSION_RW = 3,
+} hsa_access_permission_t;
+
+hsa_status_t hsa_agent_iterate_regions(hsa_agent_t agent,
+				       hsa_status_t (*callback)(hsa_region_t region, void *data),
+				       void *data);
+hsa_status_t hsa_region_get_info(hsa_region_t region, hsa_region_info_t attribute, void *value);
+/* The same as hsa_amd_memory_pool_allocate() and hsa_amd_memory_pool_free(). */
+hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr);
+hsa_status_t hsa_memory_free(void *ptr);
+/* These check their arguments, and have no effect, as in AMD's runtime. */
+hsa_status_t hsa_memory_register(void *ptr, size_t size);
+hsa_status_t hsa_memory_deregister(void *ptr, size_t size);
+hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access);
 
 /* Copies between any two addresses.  Returns when the copy is done. */
 hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size);

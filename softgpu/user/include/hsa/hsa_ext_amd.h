@@ -18,20 +18,56 @@ extern "C" {
 /* AMD's further statuses. */
 enum {
 	HSA_STATUS_ERROR_INVALID_MEMORY_POOL = 40,
+	HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION = 41,
+	HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION = 42,
+	HSA_STATUS_ERROR_MEMORY_FAULT = 43,
+	HSA_STATUS_CU_MASK_REDUCED = 44,
+	HSA_STATUS_ERROR_OUT_OF_REGISTERS = 45,
+	HSA_STATUS_ERROR_RESOURCE_BUSY = 46,
+	HSA_STATUS_ERROR_NOT_SUPPORTED = 47,
 };
 
 /*
- * Further attributes of agents.  The last two are text of 64 and 21 bytes, the others numbers of 32
- * bits.
+ * Further attributes of agents: numbers of 32 bits, unless the comment says otherwise.  What a
+ * software GPU does not have, such as compute units, is 0.
  */
 typedef enum {
 	HSA_AMD_AGENT_INFO_CHIP_ID = 0xa000,
+	HSA_AMD_AGENT_INFO_CACHELINE_SIZE = 0xa001,
+	HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xa002,
+	HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY = 0xa003,
 	HSA_AMD_AGENT_INFO_DRIVER_NODE_ID = 0xa004,
+	HSA_AMD_AGENT_INFO_MEMORY_WIDTH = 0xa007,
+	HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY = 0xa008,
+	HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU = 0xa00a,
+	HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU = 0xa00b,
+	HSA_AMD_AGENT_INFO_HDP_FLUSH = 0xa00e,		/* hsa_amd_hdp_flush_t: NULL twice */
+	HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES = 0xa010,	/* bool */
+	HSA_AMD_AGENT_INFO_ASIC_REVISION = 0xa012,
+	HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS = 0xa013,	/* bool */
+	HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xa015,	/* uint64_t: bytes that are free */
+	HSA_AMD_AGENT_INFO_NUM_SDMA_ENG = 0xa10a,
+	HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG = 0xa10b,
+	HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xa113,	/* hsa_agent_t */
 	HSA_AMD_AGENT_INFO_BDFID = 0xa006,	/* bus << 8 | device << 3 | function */
 	HSA_AMD_AGENT_INFO_DOMAIN = 0xa00f,
-	HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xa009,
-	HSA_AMD_AGENT_INFO_UUID = 0xa011,
+	HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xa009,	/* text of 64 bytes */
+	HSA_AMD_AGENT_INFO_UUID = 0xa011,		/* text of 21 bytes */
 } hsa_amd_agent_info_t;
+
+/* Registers of a real GPU, by which the CPU flushes the path from PCI Express to its memory. */
+typedef struct hsa_amd_hdp_flush_s {
+	uint32_t *HDP_MEM_FLUSH_CNTL;
+	uint32_t *HDP_REG_FLUSH_CNTL;
+} hsa_amd_hdp_flush_t;
+
+/* Further attributes of regions. */
+typedef enum {
+	HSA_AMD_REGION_INFO_HOST_ACCESSIBLE = 0xa000,	/* bool */
+	HSA_AMD_REGION_INFO_BASE = 0xa001,		/* void *: NULL, not fixed */
+	HSA_AMD_REGION_INFO_BUS_WIDTH = 0xa002,		/* uint32_t: 0, as is the next one */
+	HSA_AMD_REGION_INFO_MAX_CLOCK_FREQUENCY = 0xa003,
+} hsa_amd_region_info_t;
 
 /* ---- pools ---- */
 
@@ -50,6 +86,7 @@ typedef enum {
 	HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT = 1,
 	HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED = 2,
 	HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED = 4,
+	HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_EXTENDED_SCOPE_FINE_GRAINED = 8,
 } hsa_amd_memory_pool_global_flag_t;
 
 typedef enum {
@@ -144,6 +181,26 @@ hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
 				 void **agent_ptr);
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr);
+/* The same.  The pool is the CPU's; flags is 0. */
+hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents,
+					 int num_agent, hsa_amd_memory_pool_t pool, uint32_t flags,
+					 void **agent_ptr);
+
+/*
+ * The runtime calls the function when the allocation that contains ptr is freed: by the thread that
+ * frees it, with the ptr that was given here, without a lock.  The memory is still there, but can
+ * no longer be freed, nor can functions be registered or deregistered for it.  The functions of one
+ * allocation run in the order in which they were registered, except that deregistering one moves
+ * the last one to its place.  hsa_shut_down() calls none.  INVALID_ALLOCATION: ptr is in no
+ * allocation of this process.
+ */
+typedef void (*hsa_amd_deallocation_callback_t)(void *ptr, void *user_data);
+hsa_status_t hsa_amd_register_deallocation_callback(void *ptr,
+						    hsa_amd_deallocation_callback_t callback,
+						    void *user_data);
+/* Removes all registrations of this ptr and function.  INVALID_ARGUMENT: there is none. */
+hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr,
+						      hsa_amd_deallocation_callback_t callback);
 
 /* ---- what a pointer is ---- */
 
@@ -239,6 +296,57 @@ hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t
  * that signal.  OUT_OF_RESOURCES: as above.
  */
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
+
+/* ---- virtual memory management ---- */
+
+typedef struct hsa_amd_vmem_alloc_handle_s {
+	uint64_t handle;
+} hsa_amd_vmem_alloc_handle_t;
+
+typedef enum {
+	MEMORY_TYPE_NONE,
+	MEMORY_TYPE_PINNED,
+} hsa_amd_memory_type_t;
+
+typedef struct hsa_amd_memory_access_desc_s {
+	hsa_access_permission_t permissions;
+	hsa_agent_t agent_handle;
+} hsa_amd_memory_access_desc_t;
+
+/*
+ * Sizes and addresses are multiples of 64 KiB.  A mapping is of the whole memory of a handle, and
+ * within one reservation.  The CPU sees it once any agent has access.  RESOURCE_FREE: memory is
+ * mapped in the reservation.
+ */
+hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t address, uint64_t flags);
+hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address,
+						uint64_t alignment, uint64_t flags);
+hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size);
+/* The pool is a GPU's. */
+hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t pool, size_t size,
+					hsa_amd_memory_type_t type, uint64_t flags,
+					hsa_amd_vmem_alloc_handle_t *memory_handle);
+hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle);
+hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset,
+			      hsa_amd_vmem_alloc_handle_t memory_handle, uint64_t flags);
+/* One mapping.  Waits for copies that are running, and for clients that have the memory pinned. */
+hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size);
+hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
+				     const hsa_amd_memory_access_desc_t *desc, size_t desc_cnt);
+hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms,
+				     hsa_agent_t agent_handle);
+/* A descriptor for processes that use softgpu, too; it is not a dma-buf. */
+hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd,
+						  hsa_amd_vmem_alloc_handle_t handle,
+						  uint64_t flags);
+hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd,
+						  hsa_amd_vmem_alloc_handle_t *handle);
+hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle,
+					      void *addr);
+hsa_status_t
+hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
+					      hsa_amd_memory_pool_t *pool,
+					      hsa_amd_memory_type_t *type);
 
 /* ---- dma-bufs ---- */
 
