@@ -375,8 +375,7 @@ static void pointers(void)
 static void several_attributes(void)
 {
 	CUpointer_attribute list[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MAPPED };
-	unsigned int type = 7, is_managed = 7;
-	bool mapped = false;
+	unsigned int type = 7, is_managed = 7, mapped = 7;
 	void *data[] = { &type, &is_managed, &mapped };
 
 	QV(cuPointerGetAttributes(3, list, data, dev), type);

@@ -207,7 +207,7 @@ static void incapable_memory(void)
 	struct peerdma_memory m = { .size = sizeof(m) };
 	unsigned long long handle;
 	struct peerdma_region *r;
-	gpu_ptr p;
+	gpu_ptr p = 0;
 	int fd;
 
 	CHECK(!cu.cuMemCreate(&handle, 2 * MIB, &prop, 0) && !cu.cuMemAddressReserve(&p, 2 * MIB, 0, 0, 0) &&

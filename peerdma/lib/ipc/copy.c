@@ -38,7 +38,7 @@ static const struct ipc_range *range_of(const struct peerdma_ipc_transfer *t)
 /* The side that is not `local`: opened memory, or without that, an address of this process. */
 static void *there(const struct peerdma_ipc_transfer *t)
 {
-	return (char *)(t->memory ? t->memory->ptr : NULL) + t->offset;
+	return (void *)((t->memory ? (uintptr_t)t->memory->ptr : 0) + (uintptr_t)t->offset);
 }
 
 static int live(const struct peerdma_ipc_transfer *t)
