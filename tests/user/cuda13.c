@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cuda13.c - a program of CUDA 13: its interface, names by version, and what newer loaders ask first. */
+#include <malloc.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -135,6 +136,31 @@ CASE(a_context_ends_with_its_threads_streams)
 	OK(cuStreamGetId(CU_STREAM_PER_THREAD, &second));
 	assert_true(first != second);
 	OK(cuCtxDestroy(ctx));
+}
+
+static void contexts_with_a_stream(int n)
+{
+	unsigned long long id;
+	CUcontext ctx;
+
+	for (int i = 0; i < n; i++) {
+		OK(cuCtxCreate(&ctx, NULL, 0, 0));
+		OK(cuStreamGetId(CU_STREAM_PER_THREAD, &id));
+		OK(cuCtxDestroy(ctx));
+	}
+}
+
+/* Sanitizers count no memory here. */
+CASE(streams_of_ended_contexts_are_given_back)
+{
+	size_t before;
+
+	if (!on_softgpu())
+		skip();
+	contexts_with_a_stream(10);
+	before = mallinfo2().uordblks;
+	contexts_with_a_stream(5000);
+	assert_true(mallinfo2().uordblks < before + 100 * KIB);
 }
 
 CASE(copies_of_the_threads_stream)

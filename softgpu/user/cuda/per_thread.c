@@ -37,11 +37,27 @@ static void make_key(void)
 	pthread_key_create(&key, thread_ends);
 }
 
+/* Otherwise a thread that makes and destroys contexts would keep a stream of each. */
+static void forget_ended_contexts(void)
+{
+	unsigned int kept = 0, flags;
+
+	for (unsigned int i = 0; i < streams.count; i++) {
+		if (cuStreamGetFlags(streams.own[i].stream, &flags) == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+			cuStreamDestroy_v2(streams.own[i].stream);
+		else
+			streams.own[kept++] = streams.own[i];
+	}
+	streams.count = kept;
+}
+
 static CUresult add(unsigned long long ctx_id, CUstream *stream)
 {
-	struct own *more = realloc(streams.own, (streams.count + 1) * sizeof(*more));
+	struct own *more;
 	CUresult result;
 
+	forget_ended_contexts();
+	more = realloc(streams.own, (streams.count + 1) * sizeof(*more));
 	if (!more)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	streams.own = more;
