@@ -330,6 +330,7 @@ static void context_ends(void)
 	WORKS(gpu_pin(fd, va, MIB, 0, &a));
 	WORKS(gpu_pin(fd, va, GPU_PAGE, 0, &b));
 	CHECK(!cu.CtxDestroy(ctx));
+	gpu_settle();
 	CHECK(events(fd, &event) == 2);
 	/* The other order: the pin ends, then the memory. */
 	close(fd);

@@ -37,6 +37,8 @@ struct gpu_facts {
 	bool has_view;			/* of the CPU's, and dma-bufs */
 	bool in_host;			/* pages of the machine's memory, each where it happens to be */
 	bool any_memory;		/* it pins any memory of the process, not only the GPU's */
+	/* waits for what a thread of the provider does after memory has gone; NULL: nothing */
+	void (*settle)(void);
 	bool no_turns;			/* a pin does not wait for other pins' ends */
 	bool can_persist;
 	bool has_contexts;
@@ -45,6 +47,12 @@ struct gpu_facts {
 	const char *put_delay;	/* softgpu's personality, a module: its put can be made to take long */
 };
 extern const struct gpu_facts *gpu_facts;
+
+static inline void gpu_settle(void)
+{
+	if (gpu_facts->settle)
+		gpu_facts->settle();
+}
 
 #define CU_P2P_TOKENS 5
 struct cu_tokens {

@@ -115,6 +115,7 @@ static void check_orphan(int fd, uint32_t handle)
 	struct peerdma_query_args q;
 	struct peerdma_event event;
 
+	gpu_settle();
 	if (gpu_facts->pins == ENDED_BY_FREE)
 		CHECK(read(fd, &event, sizeof(event)) == sizeof(event) && event.handle == handle);
 	else

@@ -41,14 +41,19 @@ static int tegra_alloc(unsigned long long *va, size_t size)
 	return host_alloc(&p, size, 0) ?: host_device(va, p, 0);
 }
 
-/* Its pins are taken down after it has been freed, by another thread. */
+/* Pins are taken down after their memory has gone, by another thread. */
+static void tegra_settle(void)
+{
+	while (file_number("/sys/module/peerdma_tegra/parameters/ending") > 0)
+		usleep(1000);
+}
+
 static int tegra_free(unsigned long long va)
 {
 	void *p = NULL;
 	int error = cu.PointerGetAttribute(&p, CU_HOST_POINTER, va) ?: host_free(p);
 
-	while (!error && file_number("/sys/module/peerdma_tegra/parameters/ending") > 0)
-		usleep(1000);
+	tegra_settle();
 	return error;
 }
 
@@ -201,7 +206,7 @@ static const struct gpu_facts all[] = {
 	  .put_delay = "amdgpu", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "tegra", .open = tegra_open, .has_contexts = true, .in_host = true, .any_memory = true,
-	  .no_turns = true,
+	  .no_turns = true, .settle = tegra_settle,
 	  .put_delay = "nvidia_p2p", .kind = PEERDMA_PIN_DEVICE, .pins = ENDED_BY_FREE,
 	  .has_address = true, .has_view = true, .too_long = ENXIO, .gone = ENXIO },
 	{ .provider = "dmabuf", .open = dmabuf_open, .in_host = true,
