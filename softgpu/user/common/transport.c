@@ -26,18 +26,6 @@ bool sgu_wants_inprocess(void)
 	return atomic_load(&inprocess_wanted);
 }
 
-static atomic_bool render_nodes_wanted;
-
-void sgu_want_render_nodes(void)
-{
-	atomic_store(&render_nodes_wanted, true);
-}
-
-bool sgu_wants_render_nodes(void)
-{
-	return atomic_load(&render_nodes_wanted);
-}
-
 int sgu_open(void)
 {
 	SGU_UNCANCELLED;

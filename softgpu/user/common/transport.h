@@ -61,7 +61,6 @@ bool sgu_wants_inprocess(void);
  * which /proc/self/maps shows for their memory; by /dev/softgpuN if that node is not there.
  */
 void sgu_want_render_nodes(void);
-bool sgu_wants_render_nodes(void);
 
 /* GPUs are numbered from 0 to the result of sgu_open() - 1. */
 int sgu_call(int gpu, unsigned long cmd, void *arg);

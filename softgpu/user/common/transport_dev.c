@@ -2,6 +2,8 @@
 /* transport_dev.c - the transport through /dev/softgpuN. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +23,13 @@
  * open.
  */
 static int fds[SOFTGPU_MAX_GPUS] = { [0 ... SOFTGPU_MAX_GPUS - 1] = -1 };
+
+static atomic_bool render_nodes_wanted;
+
+void sgu_want_render_nodes(void)
+{
+	atomic_store(&render_nodes_wanted, true);
+}
 
 /*
  * Whether the node is this driver's: a real GPU's driver may have made one of this name. softgpu's
@@ -51,7 +60,7 @@ static int open_gpu(unsigned int i, char path[PATH_LENGTH])
 {
 	int fd;
 
-	if (sgu_wants_render_nodes()) {
+	if (atomic_load(&render_nodes_wanted)) {
 		snprintf(path, PATH_LENGTH, "/dev/dri/renderD%u", SOFTGPU_RENDER_FIRST + i);
 		/* a program started by exec must not inherit the address space */
 		fd = is_ours(path, SOFTGPU_RENDER_FIRST + i) ? open(path, O_RDWR | O_CLOEXEC) : -1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "unsupported.h"
 
 pthread_mutex_t sgu_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sgu_gpu sgu_gpus[SOFTGPU_MAX_GPUS];
@@ -62,6 +63,13 @@ CUresult sgu_refuse(CUresult error)
 	CUresult result = sgu_enter();
 
 	return result ? result : error;
+}
+
+int sgu_unsupported(const char *function, bool told)
+{
+	if (!told)
+		sgu_log("%s: the software GPU does not support this function", function);
+	return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /*

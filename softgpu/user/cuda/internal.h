@@ -176,7 +176,7 @@ CUresult sgu_managed_free(uint64_t va);
 /* Releases the addresses of a context's host memory after that life of the context has ended. */
 void sgu_host_forget(uint64_t ctx_id);
 
-/* ---- stream.c ---- */
+/* ---- queue.c ---- */
 
 /* The destination of work. */
 struct sgu_queue {

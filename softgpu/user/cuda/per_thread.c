@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "internal.h"
+#include "stream.h"
 
 struct own {
 	unsigned long long ctx_id;	/* of one life of a context */
@@ -40,10 +40,10 @@ static void make_key(void)
 /* Otherwise a thread that makes and destroys contexts would keep a stream of each. */
 static void forget_ended_contexts(void)
 {
-	unsigned int kept = 0, flags;
+	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < streams.count; i++) {
-		if (cuStreamGetFlags(streams.own[i].stream, &flags) == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+		if (sgu_stream_ended(streams.own[i].stream))
 			cuStreamDestroy_v2(streams.own[i].stream);
 		else
 			streams.own[kept++] = streams.own[i];

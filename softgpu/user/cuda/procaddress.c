@@ -3,45 +3,61 @@
 #include <string.h>
 
 #include "internal.h"
-#include "names.h"
-#include "unsupported.h"
 
 #undef cuGetProcAddress
 SGU_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 				     cuuint64_t flags);
 
-int sgu_unsupported(const char *function, bool told)
-{
-	if (!told)
-		sgu_log("%s: the software GPU does not support this function", function);
-	return sgu_refuse(CUDA_ERROR_NOT_SUPPORTED);
-}
+struct function {
+	const char *name;
+	int since;		/* the first CUDA version with this function under this name */
+	bool per_thread;	/* for callers that want per-thread default streams */
+	void (*address)(void);
+};
 
-/* Whether `name` is this symbol's, in the driver's release. */
-static bool is(const struct sgu_name *name, const char *symbol, bool per_thread)
+/*
+ * cuda.h declares these symbols, but for old ones, with their arguments, which do not matter here:
+ * so each is named a second time.
+ */
+#define SYMBOL(name) void at_##name(void) __asm__(#name);
+#include "symbols.def"
+#undef SYMBOL
+
+static const struct function functions[] = {
+#define NAME(name, since, symbol) { #name, since, false, at_##symbol },
+#define THREAD(name, since, symbol) { #name, since, true, at_##symbol },
+#include "names.def"
+#undef THREAD
+#undef NAME
+};
+
+#define COUNT (sizeof(functions) / sizeof(functions[0]))
+
+/* Whether the function has this name, in the driver's release. */
+static bool is(const struct function *function, const char *name, bool per_thread)
 {
-	return name->since <= (int)sgu_release()->cuda && name->per_thread == per_thread &&
-	       !strcmp(name->name, symbol);
+	return function->since <= (int)sgu_release()->cuda && function->per_thread == per_thread &&
+	       !strcmp(function->name, name);
 }
 
 static bool known(const char *symbol, bool per_thread)
 {
-	for (size_t i = 0; i < sgu_name_count; i++)
-		if (is(&sgu_names[i], symbol, per_thread))
+	for (size_t i = 0; i < COUNT; i++)
+		if (is(&functions[i], symbol, per_thread))
 			return true;
 	return false;
 }
 
 /* Returns the newest function of this name for this version, or NULL with the reason. */
-static const struct sgu_name *find(const char *symbol, int version, bool per_thread,
+static const struct function *find(const char *symbol, int version, bool per_thread,
 				   CUdriverProcAddressQueryResult *status)
 {
 	/* most functions have no stream, and so no form of their own for per-thread streams */
 	per_thread = per_thread && known(symbol, true);
-	for (size_t i = 0; i < sgu_name_count; i++) {
-		if (is(&sgu_names[i], symbol, per_thread) && sgu_names[i].since <= version) {
+	for (size_t i = 0; i < COUNT; i++) {
+		if (is(&functions[i], symbol, per_thread) && functions[i].since <= version) {
 			*status = CU_GET_PROC_ADDRESS_SUCCESS;
-			return &sgu_names[i];
+			return &functions[i];
 		}
 	}
 	*status = known(symbol, per_thread) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
@@ -59,13 +75,13 @@ static bool arguments_ok(const char *symbol, void **pfn, int version, cuuint64_t
 static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *status)
 {
-	const struct sgu_name *name;
+	const struct function *function;
 
 	if (!arguments_ok(symbol, pfn, version, flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	name = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+	function = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 		    status);
-	*pfn = name ? (void *)name->function : NULL;
+	*pfn = function ? (void *)function->address : NULL;
 	return CUDA_SUCCESS;
 }
 

@@ -59,6 +59,13 @@ hsa_status_t hsa_status_of(int err);
 
 /* ---- memory.c ---- */
 
+/* A function of the program that runs when the allocation is freed: notify.c. */
+struct hsa_notifier {
+	void *ptr;		/* as registered: anywhere in the allocation */
+	hsa_amd_deallocation_callback_t callback;
+	void *user_data;
+};
+
 struct hsa_memory {
 	struct hsa_memory *next;
 	char *base;
@@ -77,7 +84,7 @@ struct hsa_memory {
 	struct hsa_phys *phys;
 	uint8_t access[SOFTGPU_MAX_GPUS + 1];
 	bool shown;		/* the CPU sees the mapping */
-	struct hsa_notifier *notifiers;	/* notify.c */
+	struct hsa_notifier *notifiers;
 	size_t notifier_count;
 	int fd;			/* of the memfd, for memory that no driver manages; otherwise -1 */
 	uint64_t key[2];	/* of that file */
@@ -122,11 +129,6 @@ hsa_status_t hsa_pool_free(void *ptr);
 /* Caller holds hsa_lock for these. Whether the program has reserved the address. */
 bool hsa_is_reserved(const void *ptr);
 void hsa_vmem_end(void);
-
-/* ---- notify.c ---- */
-
-/* Call without hsa_lock. */
-void hsa_notify(const struct hsa_notifier *notifiers, size_t count);
 
 /* ---- lock.c ---- */
 

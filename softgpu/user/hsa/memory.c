@@ -296,7 +296,8 @@ static void notify(struct hsa_memory *m)
 	if (!count)
 		return;
 	pthread_mutex_unlock(&hsa_lock);
-	hsa_notify(notifiers, count);
+	for (size_t i = 0; i < count; i++)
+		notifiers[i].callback(notifiers[i].ptr, notifiers[i].user_data);
 	free(notifiers);
 	pthread_mutex_lock(&hsa_lock);
 }

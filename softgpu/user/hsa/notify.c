@@ -4,12 +4,6 @@
 
 #include "hsa_int.h"
 
-struct hsa_notifier {
-	void *ptr;		/* as registered: anywhere in the allocation */
-	hsa_amd_deallocation_callback_t callback;
-	void *user_data;
-};
-
 /* Caller holds hsa_lock. The allocation that contains ptr, unless it is being freed. */
 static struct hsa_memory *own_memory_at(const void *ptr)
 {
@@ -71,10 +65,4 @@ hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callbac
 out:
 	pthread_mutex_unlock(&hsa_lock);
 	return status;
-}
-
-void hsa_notify(const struct hsa_notifier *notifiers, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		notifiers[i].callback(notifiers[i].ptr, notifiers[i].user_data);
 }
