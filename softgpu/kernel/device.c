@@ -35,26 +35,7 @@ static unsigned int compute_mode;
 module_param(compute_mode, uint, 0444);
 MODULE_PARM_DESC(compute_mode, "Contexts allowed: 0 any number (default), 2 none, 3 one at a time");
 
-static unsigned int driver = SG_RELEASE_DEFAULT;
-module_param(driver, uint, 0444);
-MODULE_PARM_DESC(driver, "Release of NVIDIA's driver to stand in for: " SG_RELEASES " (default 610)");
-
-static char *name = "softgpu (software GPU)";
-module_param(name, charp, 0444);
-MODULE_PARM_DESC(name, "Name that the GPUs report");
-
 #define ENGINES_MAX	16u
-
-const char *softgpu_name(void)
-{
-	return name;
-}
-
-const struct sg_release *softgpu_release(void)
-{
-	return sg_release_find(driver);
-}
-EXPORT_SYMBOL_GPL(softgpu_release);
 
 /* Called before any GPU is made, so that a bad parameter is reported once and in words. */
 int softgpu_device_init(void)
@@ -77,11 +58,7 @@ int softgpu_device_init(void)
 		       compute_mode);
 		return -EINVAL;
 	}
-	if (!sg_release_find(driver)) {
-		pr_err("driver=%u: must be " SG_RELEASES "\n", driver);
-		return -EINVAL;
-	}
-	return 0;
+	return softgpu_gpus_init();
 }
 
 /* Bytes in use by all processes and GPUs, as any of them may ask for system memory. */
@@ -117,7 +94,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 	const struct pci_dev *pdev = device->backing.pdev;
 
 	*desc = (struct sg_gpu_desc){
-		.name = name,
+		.name = softgpu_name,
 		.vram_size = device->backing.size,
 		.bar1_size = (u64)bar1 * SZ_1M,
 		.bar1_reserved = bar1_reserved < 0 ? SG_BAR1_RESERVED_DEFAULT :
@@ -126,7 +103,7 @@ static void fill_desc(struct sg_gpu_desc *desc, const struct softgpu_device *dev
 		.blocks = blocks,
 		.engines = engines,
 		.compute_mode = compute_mode,
-		.driver = driver,
+		.driver = softgpu_driver,
 		.vram = device->vram,
 		.priv = (void *)device,
 		.phys = device->phys,
@@ -160,7 +137,7 @@ int softgpu_device_add(struct softgpu_device *device)
 	err = softgpu_file_add(device);
 	if (err)
 		goto remove;
-	pr_info("GPU %u: %s, %llu MiB of %s\n", device->index, name, device->backing.size / SZ_1M,
+	pr_info("GPU %u: %s, %llu MiB of %s\n", device->index, softgpu_name, device->backing.size / SZ_1M,
 		device->backing.pdev ? pci_name(device->backing.pdev) : "system memory");
 	return 0;
 

@@ -9,6 +9,14 @@
 #include <linux/sched/signal.h>
 #include "softgpu.h"
 
+unsigned int softgpu_driver = SG_RELEASE_DEFAULT;
+module_param_named(driver, softgpu_driver, uint, 0444);
+MODULE_PARM_DESC(driver, "Release of NVIDIA's driver to stand in for: " SG_RELEASES " (default 610)");
+
+char *softgpu_name = "softgpu (software GPU)";
+module_param_named(name, softgpu_name, charp, 0444);
+MODULE_PARM_DESC(name, "Name that the GPUs report");
+
 struct sg *softgpu_sg;
 
 /* Guards the table; see softgpu.h for the order. */
@@ -32,6 +40,21 @@ void softgpu_table_remove(struct softgpu_device *device)
 		WRITE_ONCE(devices[device->index], NULL);
 	mutex_unlock(&devices_lock);
 }
+
+/* Called before any GPU is made. */
+int softgpu_gpus_init(void)
+{
+	if (sg_release_find(softgpu_driver))
+		return 0;
+	pr_err("driver=%u: must be " SG_RELEASES "\n", softgpu_driver);
+	return -EINVAL;
+}
+
+const struct sg_release *softgpu_release(void)
+{
+	return sg_release_find(softgpu_driver);
+}
+EXPORT_SYMBOL_GPL(softgpu_release);
 
 bool softgpu_device_ready(u32 index)
 {
@@ -100,7 +123,7 @@ bool softgpu_gpu_id(u32 index, struct softgpu_gpu_id *id)
 	mutex_lock(&devices_lock);
 	device = index < SOFTGPU_MAX_GPUS ? devices[index] : NULL;
 	if (device) {
-		strscpy(id->name, softgpu_name(), sizeof(id->name));
+		strscpy(id->name, softgpu_name, sizeof(id->name));
 		memcpy(id->uuid, device->uuid, sizeof(id->uuid));
 		if (device->backing.pdev)
 			strscpy(id->pci, pci_name(device->backing.pdev), sizeof(id->pci));

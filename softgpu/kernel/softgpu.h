@@ -36,8 +36,6 @@ struct softgpu_device {
 	struct dentry *debugfs;
 };
 
-/* The name that all GPUs report: a parameter. */
-const char *softgpu_name(void);
 /* Checks the module parameters; nothing to undo. */
 int softgpu_device_init(void);
 /* The caller has filled in the first part, and keeps the struct until it has removed the device. */
@@ -46,6 +44,11 @@ int softgpu_device_add(struct softgpu_device *device);
 void softgpu_device_remove(struct softgpu_device *device);
 
 /* ---- gpus.c: the table of GPUs ---- */
+
+/* Checks its module parameters; nothing to undo. */
+int softgpu_gpus_init(void);
+extern char *softgpu_name;		/* that all GPUs report */
+extern unsigned int softgpu_driver;	/* the release of NVIDIA's driver */
 
 extern struct sg *softgpu_sg;
 
