@@ -21,12 +21,12 @@ echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
 load_modules softgpu
 "$BUILD/tests/lib/live_regions" dmabuf || die "a check failed, with dma-bufs"
 "$BUILD/tests/lib/live_cache" dmabuf 500 || die "the cache, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 500 >/tmp/hooks ||
-	die "the cache, with dma-bufs and hooks: $(cat /tmp/hooks)"
-grep "hooks 1" /tmp/hooks || die "the hooks are not at work: $(cat /tmp/hooks)"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 500 >/tmp/hooks.out ||
+	die "the cache, with dma-bufs and hooks: $(cat /tmp/hooks.out)"
+grep "hooks 1" /tmp/hooks.out || die "the hooks are not at work: $(cat /tmp/hooks.out)"
 "$BUILD/tests/lib/live_expandable" dmabuf 500 || die "ranges over several allocations, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 500 >/tmp/hooks ||
-	die "ranges over several allocations, with hooks: $(cat /tmp/hooks)"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 500 >/tmp/hooks.out ||
+	die "ranges over several allocations, with hooks: $(cat /tmp/hooks.out)"
 unload_modules softgpu
 
 # The bridge without the provider.

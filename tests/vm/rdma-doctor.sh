@@ -28,7 +28,7 @@ rdma_start
 load_modules
 
 $tool topo >$told
-says "NIC0  0000:.*(rxe0, software)" "GPU0  0000:.*(softgpu0, software)" "^GPU0 .* PHB"
+says "NIC0  0000:.*(rxe0, software)" "GPU0  0000:.*(renderD160, softgpu0, software)" "^GPU0 .* PHB"
 
 # No core: dma-bufs, and past the provider, which Debian's librxe has none for.
 # 2: not all can be told, for a virtual machine's paths never can.
