@@ -89,7 +89,10 @@ inprocess = {"SOFTGPU_INPROCESS": "1", "SOFTGPU_GPUS": "2"}
 out = prints(softgpu, "-L", 0, **inprocess)
 check(re.fullmatch(r"(GPU \d: softgpu \(in this process\) \(UUID: GPU-[0-9a-f-]{36}\)\n){2}", out), "-L", out)
 is_out(softgpu, "--query-gpu=index,memory.total,temperature.gpu,power.draw,clocks.sm,utilization.gpu,pstate,mig.mode.current,compute_cap"
-       " --format=csv,noheader -i 1", "1, 256 MiB, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], 8.0\n", **inprocess)
+       " --format=csv,noheader -i 1", "1, 256 MiB, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], 10.0\n", **inprocess)
+for driver, capability in ("560", "8.0"), ("580", "9.0"), ("610", "10.0"):
+    is_out(softgpu, "--query-gpu=compute_cap --format=csv,noheader -i 0", f"{capability}\n",
+           **inprocess, SOFTGPU_DRIVER=driver)
 out = prints(softgpu, "topo -m", 0, "GPU0\t X \tN/A\tN/A\tN/A\t\tN/A", **inprocess)
 is_out(softgpu, "nvlink -s", "", **inprocess)
 out = prints(softgpu, "-q", 0, "    Product Name                                       : softgpu (in this process)",

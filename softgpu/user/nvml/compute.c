@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* compute.c - what CUDA says of the GPU as well. */
 #include "nvml_int.h"
-
-/* As libcuda's cuDeviceGetAttribute(). */
-#define MAJOR 8
-#define MINOR 0
+#include "release.h"
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
@@ -15,7 +12,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
 		return result;
 	if (!major || !minor)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*major = MAJOR;
-	*minor = MINOR;
+	/* as libcuda's cuDeviceGetAttribute() */
+	*major = (int)sgu_release()->capability / 10;
+	*minor = (int)sgu_release()->capability % 10;
 	return NVML_SUCCESS;
 }
