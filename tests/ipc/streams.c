@@ -294,6 +294,34 @@ static void faster(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
+/* A whole list that the kernel leaves to the engines fills theirs: the next copy comes after it. */
+#define WHOLE 128
+
+static void left_to_engines(const struct offered *o)
+{
+	static struct peerdma_ipc_transfer t[WHOLE + 1];
+	struct peerdma_ipc_memory *m = NULL;
+	unsigned long long device = 0;
+	int bad = 0;
+	char *local;
+
+	CHECK(!OPEN(&o->memory, &m) && !cuMemAlloc_v2(&device, LENGTH), "memory of this process");
+	local = (char *)(uintptr_t)device;
+	memset(local, 0, (WHOLE + 1) * 128);
+	for (int i = 0; i <= WHOLE; i++) {
+		t[i] = reads(m, local + i * 128, (uint64_t)i * 96, 64);
+		t[i].flags |= i < WHOLE ? PEERDMA_IPC_KERNEL : 0;
+	}
+	CHECK(!peerdma_ipc_copy(t, WHOLE + 1, NULL, 0), "a whole list of rows, and one more");
+	for (int i = 0; i <= WHOLE; i++) {
+		const char *at = t[i].local;
+
+		bad += t[i].error || t[i].path != PEERDMA_IPC_PATH_CUDA || at[0] != 5 || at[63] != 5 || at[64];
+	}
+	CHECK(!bad, "all are copied, by engines: %d are not", bad);
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
 /* Copies within the process: by the same paths, with an address in place of opened memory. */
 static void within_process(void)
 {
@@ -721,6 +749,7 @@ int main(int argc, char **argv)
 	signals(&o[0]);
 	kernels(&o[0]);
 	faster(&o[0]);
+	left_to_engines(&o[0]);
 	within_process();
 	polls(&o[0]);
 	reach(&o[0]);

@@ -303,9 +303,11 @@ static int launch_kernel(struct queue *queue)
 
 static int full(struct queue *queue)
 {
-	if (queue->kernel.n == IPC_COPIES)
-		return launch_kernel(queue);
-	return queue->engines.n == IPC_COPIES ? launch_engines(queue) : 0;
+	int ret = queue->kernel.n == IPC_COPIES ? launch_kernel(queue) : 0;
+	/* The kernel may have left its copies to the engines. */
+	int error = queue->engines.n == IPC_COPIES ? launch_engines(queue) : 0;
+
+	return ret ? ret : error;
 }
 
 static bool query_device(struct queue *queue, struct buffer *last, const void *ptr)
