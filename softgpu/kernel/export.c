@@ -55,6 +55,8 @@ struct softgpu_fault softgpu_dmabuf_whole = {
 
 static void mapping_unmap(struct mapping *m)
 {
+	bool mapped = m->nruns && !m->raw;
+
 	if (m->raw)
 		m->nruns = 0;
 	while (m->nruns) {
@@ -62,6 +64,8 @@ static void mapping_unmap(struct mapping *m)
 		softgpu_peer_unmap(m->dev, m->runs[m->nruns].addr, m->runs[m->nruns].length, m->dir,
 				   m->resource);
 	}
+	if (mapped)
+		softgpu_peer_forget(m->dev);
 }
 
 static void mapping_free(struct mapping *m)
@@ -228,10 +232,8 @@ void softgpu_export_gone(struct export *x)
 
 	mutex_lock(&x->lock);
 	x->gone = true;
-	list_for_each_entry(m, &x->mappings, node) {
+	list_for_each_entry(m, &x->mappings, node)
 		mapping_unmap(m);
-		softgpu_peer_forget(m->dev);
-	}
 	mutex_unlock(&x->lock);
 	if (x->inode)
 		unmap_mapping_range(x->inode->i_mapping, 0, 0, 1);

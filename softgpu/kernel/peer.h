@@ -48,7 +48,9 @@ static inline void softgpu_peer_unmap(struct device *dev, dma_addr_t addr, size_
 
 /*
  * After this call the device cannot reach memory that was unmapped.  By default Linux
- * flushes the IOMMU some milliseconds later, when the memory may have another owner.
+ * flushes the IOMMU some milliseconds later, when the memory may have another owner.  So this
+ * follows each unmap, also one that a client or an importer asks for: its pin, and with that the
+ * memory's use, may end right after it.  The vendors' drivers do not flush.
  */
 static inline void softgpu_peer_forget(struct device *dev)
 {

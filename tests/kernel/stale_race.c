@@ -119,7 +119,11 @@ static bool few(unsigned int i, unsigned int rounds)
 
 static int work(unsigned int i, unsigned int rounds, int gate)
 {
-	struct racer racer = { .card = &cards[i], .all = is_first(i), .amd = amd };
+	struct racer racer = {
+		.card = &cards[i],
+		.which = ncards == 1 ? FOR_ALL : is_first(i) ? FOR_ONE : FOR_ANY,
+		.amd = amd,
+	};
 	char path[32];
 	int fpga = -1;
 

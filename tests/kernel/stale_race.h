@@ -21,7 +21,11 @@ struct result {
 
 struct racer {
 	const struct dma_card *card;
-	bool all;		/* this one is for the ends that only one card can have at a time, too */
+	enum {
+		FOR_ALL,	/* there is no other card */
+		FOR_ANY,	/* all ends that any card can have */
+		FOR_ONE,	/* those that only one card can have at a time */
+	} which;
 	bool amd;		/* it is AMD's memory, by HIP */
 };
 

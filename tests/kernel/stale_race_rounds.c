@@ -19,8 +19,11 @@ const char *const end_names[ENDS] = {
 
 unsigned int phase_of(unsigned int round)
 {
-	/* 22 is prime to 5, and 106 to 37. */
-	return round % 4 ? 80 + round * 5 % 22 : round / 4 * 37 % 106;
+	/*
+	 * Linux flushes by itself 10 ms after an unmapping: later than that nothing is seen. 14 is
+	 * prime to 5, and 106 to 37.
+	 */
+	return round % 4 ? 88 + round * 5 % 14 : round / 4 * 37 % 106;
 }
 
 static uint64_t now_ms(void)
@@ -168,19 +171,22 @@ static void target_free(struct target *t)
 }
 
 /* Those that only one card can have at a time come last; AMD's has no more than these. */
-static enum end end_of(const struct racer *racer, unsigned int round, unsigned int *times)
+static enum end end_of(const struct racer *racer, unsigned int round)
 {
+	static const enum end nvidia[] = { FREED, UNPINNED, UNMAPPED, CLOSED, CONTEXT, UNPINNED_PERSISTENT,
+		CLIENT_LEAVES, CLIENT_PUT, CLIENT_UNMAPPED, IMPORTER_TOLD, IMPORTER_LATE };
 	static const enum end amd[] = { FREED, UNPINNED, UNMAPPED, CLOSED, IMPORTER_TOLD, IMPORTER_LATE };
-	unsigned int n = racer->amd ? (racer->all ? 6 : 4) : racer->all ? ENDS : CLIENT_LEAVES;
+	const enum end *ends = racer->amd ? amd : nvidia;
+	unsigned int any = racer->amd ? 4 : 6, all = racer->amd ? 6 : ENDS;
 
-	*times = round / n;
-	return racer->amd ? amd[round % n] : round % n;
+	if (racer->which == FOR_ONE)
+		return ends[any + round % (all - any)];
+	return ends[round % (racer->which == FOR_ANY ? any : all)];
 }
 
 void race_round(const struct racer *racer, unsigned int round, struct result *r)
 {
-	unsigned int times;
-	struct target t = { .racer = racer, .end = end_of(racer, round, &times) };
+	struct target t = { .racer = racer, .end = end_of(racer, round) };
 	const struct dma_card *card = racer->card;
 	uint64_t began, took;
 	bool anew, under_way;
@@ -197,7 +203,8 @@ void race_round(const struct racer *racer, unsigned int round, struct result *r)
 
 	began = now_ms();
 	card_begin(card, CARD_MEMORY, t.dma + HALF, HALF);
-	sleep_until_phase(t.end == IMPORTER_LATE ? began - LATE_MS : began, took, times);
+	/* So that no end meets the same phases only. */
+	sleep_until_phase(t.end == IMPORTER_LATE ? began - LATE_MS : began, took, round + round / 4);
 	anew = target_end(&t);
 	under_way = card_busy(card);
 	card_wait(card);

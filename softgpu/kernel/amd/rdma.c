@@ -113,6 +113,7 @@ static void unmap(struct amd_pin *p)
 		softgpu_peer_unmap(p->dev, sg_dma_address(sg), sg_dma_len(sg), DMA_BIDIRECTIONAL,
 				   p->resource);
 	p->mapped = 0;
+	softgpu_peer_forget(p->dev);
 }
 
 static void destroy(struct amd_pin *p)

@@ -81,19 +81,15 @@ static int map_page(struct device *dev, struct nvp2p_mapping *m, u64 phys, u64 l
 	return 0;
 }
 
-static void mapping_unmap(struct nvp2p_mapping *m)
+/* Unmaps the addresses, then frees the mapping. */
+static void mapping_destroy(struct nvp2p_mapping *m)
 {
 	struct device *dev = &m->mapping.pci_dev->dev;
 
 	while (m->mapped)
 		softgpu_peer_unmap(dev, m->addresses[--m->mapped], m->page_size, DMA_BIDIRECTIONAL,
 				   m->resource);
-}
-
-/* Unmaps the addresses, then frees the mapping. */
-static void mapping_destroy(struct nvp2p_mapping *m)
-{
-	mapping_unmap(m);
+	softgpu_peer_forget(dev);
 	pci_dev_put(m->mapping.pci_dev);
 	kvfree(m);
 }
@@ -225,18 +221,12 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_tabl
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
 
-/*
- * Flushes here, since the client may not.  NVIDIA's driver does not flush either.  A client
- * that unmaps its mappings itself has to flush.
- */
 void nvp2p_dma_sweep(struct nvp2p_table *t)
 {
 	struct nvp2p_mapping *m, *next;
 
 	list_for_each_entry_safe(m, next, &t->mappings, node) {
 		list_del(&m->node);
-		mapping_unmap(m);
-		softgpu_peer_forget(&m->mapping.pci_dev->dev);
 		mapping_destroy(m);
 	}
 }
