@@ -81,6 +81,8 @@ static void refused(void *arg)
 	HOLDS(dup2(file, 2) == 2);
 	HOLDS(cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 	HOLDS(pread(file, said, sizeof(said) - 1, 0) > 0);
+	HOLDS(nvmlInit() == NVML_ERROR_LIB_RM_VERSION_MISMATCH);
+	HOLDS(nvmlInitWithFlags(NVML_INIT_FLAG_NO_GPUS) == NVML_ERROR_LIB_RM_VERSION_MISMATCH);
 	HOLDS(strstr(said, "560, 570, 575, 580, 590, 595 or 610") && strstr(said, arg));
 }
 

@@ -52,6 +52,20 @@ int sgu_call(int gpu, unsigned long cmd, void *arg)
 	return transport->call(gpu_index[gpu], cmd, arg);
 }
 
+int sgu_info(int gpu, struct softgpu_info *info)
+{
+	int err;
+
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	err = sgu_call(gpu, SOFTGPU_INFO, info);
+	if (err || info->abi == SOFTGPU_ABI)
+		return err;
+	sgu_log("the driver speaks interface %u, this library %u: install both from one build",
+		info->abi, SOFTGPU_ABI);
+	return -EPROTO;
+}
+
 int sgu_call_any(unsigned long cmd, void *arg)
 {
 	int err = -ENODEV;

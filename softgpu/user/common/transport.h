@@ -66,6 +66,12 @@ void sgu_want_render_nodes(void);
 int sgu_call(int gpu, unsigned long cmd, void *arg);
 
 /*
+ * Fills *info by SOFTGPU_INFO. -EPROTO: the driver is of another build than this library, which the
+ * log says.
+ */
+int sgu_info(int gpu, struct softgpu_info *info);
+
+/*
  * For calls that any GPU can answer, because they are about the process (addresses, handles). Uses
  * the first GPU that was not removed.
  */

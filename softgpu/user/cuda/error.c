@@ -157,6 +157,7 @@ static const struct {
 	{ EINVAL, CUDA_ERROR_INVALID_VALUE },
 	{ E2BIG, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH },
 	{ ENOTTY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH },
+	{ EPROTO, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH },
 	{ EFAULT, CUDA_ERROR_INVALID_VALUE },		/* part of a device range does not exist */
 	{ EPERM, CUDA_ERROR_NOT_INITIALIZED }, /* a forked child uses its parent's descriptor */
 	{ ENOENT, CUDA_ERROR_INVALID_VALUE },

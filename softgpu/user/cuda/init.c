@@ -109,16 +109,9 @@ static CUresult start(void)
 	for (int i = 0; i < n; i++) {
 		struct softgpu_info *info = &sgu_gpus[i].info;
 
-		memset(info, 0, sizeof(*info));
-		info->size = sizeof(*info);
-		err = sgu_call(i, SOFTGPU_INFO, info);
+		err = sgu_info(i, info);
 		if (err)
 			return sgu_result(err);
-		if (info->abi != SOFTGPU_ABI) {
-			sgu_log("the driver speaks interface %u, this library %u: install both from one build",
-				info->abi, SOFTGPU_ABI);
-			return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-		}
 		if (!sgu_release_ok(info->driver))
 			return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}

@@ -46,16 +46,9 @@ static int open_gpus(void)
 	for (int i = 0; i < n; i++) {
 		struct softgpu_info *info = &hsa_gpus[i].info;
 
-		memset(info, 0, sizeof(*info));
-		info->size = sizeof(*info);
-		err = sgu_call(i, SOFTGPU_INFO, info);
+		err = sgu_info(i, info);
 		if (err)
 			return err;
-		if (info->abi != SOFTGPU_ABI) {
-			sgu_log("the driver speaks interface %u, this library %u: install both from one build",
-				info->abi, SOFTGPU_ABI);
-			return -EPROTO;
-		}
 		hsa_gpus[i].has_pool = info->bar1_total >= info->vram_total;
 		if (!hsa_gpus[i].has_pool)
 			sgu_log("GPU %d has no memory for HSA and HIP: its BAR shows %" PRIu64

@@ -59,20 +59,41 @@ nvmlReturn_t nvml_result(int err)
 		return NVML_ERROR_MEMORY;
 	case E2BIG:
 	case ENOTTY:
+	case EPROTO:
 		return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
 	default:
 		return NVML_ERROR_UNKNOWN;
 	}
 }
 
+static nvmlReturn_t check_gpu(int gpu)
+{
+	struct softgpu_info info;
+	int err = sgu_info(gpu, &info);
+
+	/* One that has been removed is reported by the calls for it. */
+	if (err == -ENODEV)
+		return NVML_SUCCESS;
+	if (err)
+		return nvml_result(err);
+	return sgu_release_ok(info.driver) ? NVML_SUCCESS : NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+}
+
 static nvmlReturn_t open_locked(void)
 {
+	nvmlReturn_t result = NVML_SUCCESS;
 	int n;
 
 	nvml_follow_cuda();
 	n = sgu_open();
 	if (n < 0)
 		return nvml_result(n);
+	for (int i = 0; i < n && !result; i++)
+		result = check_gpu(i);
+	if (result) {
+		sgu_forget();
+		return result;
+	}
 	gpu_count = n;
 	opened_by = getpid();
 	return NVML_SUCCESS;
@@ -106,7 +127,6 @@ nvmlReturn_t nvml_info(nvmlDevice_t device, struct softgpu_info *info)
 	int gpu;
 
 	memset(info, 0, sizeof(*info));
-	info->size = sizeof(*info);
 	pthread_mutex_lock(&lock);
 	result = enter_locked();
 	if (!result) {
@@ -114,7 +134,7 @@ nvmlReturn_t nvml_info(nvmlDevice_t device, struct softgpu_info *info)
 		if (gpu < 0 || gpu >= gpu_count)
 			result = NVML_ERROR_INVALID_ARGUMENT;
 		else
-			result = nvml_result(sgu_call(gpu, SOFTGPU_INFO, info));
+			result = nvml_result(sgu_info(gpu, info));
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
