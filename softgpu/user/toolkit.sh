@@ -54,13 +54,15 @@ cuda-1[23])
 	done
 	library libcudart.so "libcudart.so.$version"
 	# Many programs link the runtime statically. There is no such library here: this gives them the shared one.
-	echo '/* softgpu has its runtime only as a shared library */ INPUT(-lcudart -lcuda)' >"$folder/lib64/libcudart_static.a"
+	echo '/* softgpu has its runtime only as a shared library */ INPUT(libcudart.so libcuda.so)' >"$folder/lib64/libcudart_static.a"
 	# where programs are linked with no driver installed
 	ln -sfn . "$folder/lib64/stubs"
 	ln -sfn lib64 "$folder/lib"
 	full=$([ "$version" = 12 ] && echo 12.9.0 || echo 13.3.0)
 	printf '{\n   "cuda" : {\n      "name" : "CUDA of softgpu, a software GPU",\n      "version" : "%s"\n   }\n}\n' "$full" \
 		>"$folder/version.json"
+	# CMake's FindCUDAToolkit takes the folder for a toolkit by this file where there is no nvcc.
+	echo "CUDA Version $full" >"$folder/version.txt"
 	if [ "$version" = 13 ]; then
 		rm -rf "$folder/../cuda"
 		ln -s cuda-13 "$folder/../cuda"
