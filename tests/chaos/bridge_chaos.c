@@ -130,10 +130,6 @@ static void other_releases(CUdeviceptr p)
 	EXPECT(try_pin(p, 0), -EOPNOTSUPP);
 	EXPECT(try_pin(p, PEERDMA_PERSISTENT), -EOPNOTSUPP);
 	set(PARAMETERS "unsupported", "0");
-	set(PARAMETERS "put_null", "1");
-	EXPECT(try_pin(p, 0), 0);
-	EXPECT(try_pin(p, PEERDMA_PERSISTENT), 0);
-	set(PARAMETERS "put_null", "0");
 }
 
 /* The second callback must not end another pin, nor free the table once more. */

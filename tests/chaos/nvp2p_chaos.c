@@ -164,14 +164,7 @@ static void other_releases(uint64_t va)
 	EXPECT(T(.op = T_GET_PERSISTENT, .va = va, .length = PAGE64).ret, -524);
 	EXPECT(write_text(PARAMETERS "unsupported", "0"), 0);
 
-	EXPECT(T(.op = T_PUT, .flags = W_NULL_TABLE).ret, 0);
-	EXPECT(write_text(PARAMETERS "put_null", "1"), 0);
-	EXPECT(T(.op = T_PUT, .flags = W_NULL_TABLE).ret, -EINVAL);
-	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, -EINVAL);
-	EXPECT(write_text(PARAMETERS "put_null", "0"), 0);
-	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, 0);
-
-	EXPECT(write_text(PARAMETERS "put_null", "2"), ERANGE);
+	EXPECT(write_text(PARAMETERS "unsupported", "2"), ERANGE);
 	EXPECT(write_text(PARAMETERS "callback_late_ms", "60001"), ERANGE);
 	EXPECT(write_text(CHAOS "dmabuf_raw", "2"), ERANGE);
 }

@@ -124,6 +124,15 @@ static int pins(struct gpu *g)
 }
 
 /* The table says which pin, the token who asks; the address and the other token nothing. */
+/* Releases differ: 610 and later check the pointer. */
+static void put_nothing(struct gpu *g)
+{
+	int ret = file_number("/sys/module/softgpu/parameters/driver") < 610 ? 0 : -EINVAL;
+
+	EXPECT(T(.op = T_PUT, .flags = W_NULL_TABLE).ret, ret);
+	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, ret);
+}
+
 static void put_by_wrong_tokens(struct gpu *g)
 {
 	uint64_t va = need_alloc(g, PAGE64), elsewhere;
@@ -203,6 +212,7 @@ const struct gpu_case pin_cases[] = {
 	{ "get: memory that is not for other devices", vmm_no_rdma, t_reset },
 	{ "get: lengths that do not fit, no place for the table", bad_lengths, t_reset },
 	{ "get: tokens of another context, and of one that has gone", tokens, t_reset },
+	{ "put: no table", put_nothing, t_reset },
 	{ "put: wrong tokens", put_by_wrong_tokens, t_reset },
 	{ "put: the other kind's", wrong_kind, t_reset },
 	{ "persistent: flags", persistent_flags, t_reset },

@@ -31,6 +31,7 @@ unload_modules softgpu nvidia nvp2p_test
 insmod "$MODDIR/softgpu.ko" $parameters bar1_per_pin=1 driver=580 || die "softgpu.ko does not load"
 load_modules nvidia nvp2p_test
 grep -q '  580\.00\.01  ' /proc/driver/nvidia/version || die "/proc/driver/nvidia/version does not follow driver=580"
+"$BUILD/tests/kernel/nvp2p_rules" "put: no table" || die "put_pages of NULL does not follow driver=580"
 "$BUILD/tests/kernel/nvp2p_rules" "taken anew" || die "the aperture is not counted by the pin"
 unload_modules softgpu nvidia nvp2p_test
 

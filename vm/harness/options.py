@@ -15,7 +15,7 @@ from .wire import name
 # softgpu/core/memory/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
 KNOBS = ("fail_pin", "fail_map", "fail_alloc", "callback_delay_ms", "bar1_limit", "revoke_every", "seed", "strict",
          "device_pointers", "dmabuf_raw", "dmabuf_whole", "table_version", "mapping_version", "page_size", "put_delay_ms",
-         "get_race", "callback_twice", "callback_late_ms", "unsupported", "put_null")
+         "get_race", "callback_twice", "callback_late_ms", "unsupported")
 
 # How much slower a debug kernel may be: the guest's programs find it as PEERDMA_PATIENCE.
 DEBUG_FACTOR = 6

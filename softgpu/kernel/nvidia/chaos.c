@@ -84,12 +84,6 @@ static struct softgpu_fault unsupported = {
 	.max = 1,
 };
 
-static struct softgpu_fault put_null = {
-	.name = "put_null",
-	.what = "put_pages of NULL fails with EINVAL instead of returning 0",
-	.max = 1,
-};
-
 static int fault_set(const char *text, const struct kernel_param *param)
 {
 	u32 value;
@@ -115,8 +109,6 @@ module_param_cb(callback_late_ms, &fault_ops, &callback_late_ms, 0644);
 MODULE_PARM_DESC(callback_late_ms, "FAULT INJECTION, for tests: free callbacks of a process that exits come so many milliseconds after its memory is free (default 0)");
 module_param_cb(unsupported, &fault_ops, &unsupported, 0644);
 MODULE_PARM_DESC(unsupported, "FAULT INJECTION, for tests: get_pages fails with ENOTSUPP (default 0)");
-module_param_cb(put_null, &fault_ops, &put_null, 0644);
-MODULE_PARM_DESC(put_null, "FAULT INJECTION, for tests: put_pages rejects NULL (default 0)");
 
 bool nvp2p_get_races(void)
 {
@@ -136,11 +128,6 @@ u32 nvp2p_late_ms(void)
 bool nvp2p_is_unsupported(void)
 {
 	return softgpu_fault_hits(&unsupported);
-}
-
-int nvp2p_put_nothing(void)
-{
-	return softgpu_fault_hits(&put_null) ? -EINVAL : 0;
 }
 
 /* ---- delays, and properties of tables and mappings ---- */

@@ -287,6 +287,11 @@ static int put_result(int err, u64 va, u64 token, const void *caller)
 	}
 }
 
+static int put_nothing(void)
+{
+	return softgpu_release()->rejects_null ? -EINVAL : 0;
+}
+
 int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual_address,
 			 struct nvidia_p2p_page_table *page_table)
 {
@@ -300,7 +305,7 @@ int nvidia_p2p_put_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
 	int err;
 
 	if (!page_table)
-		return nvp2p_put_nothing();
+		return put_nothing();
 	nvp2p_put_delay();
 	locked = nvp2p_call(__func__, caller);
 	if (locked == NVP2P_LOCKED)
@@ -322,7 +327,7 @@ int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 	if (flags)
 		return -EINVAL;
 	if (!page_table)
-		return nvp2p_put_nothing();
+		return put_nothing();
 	locked = nvp2p_call(__func__, __builtin_return_address(0));
 	err = nvp2p_errno(sg_pin_put(softgpu_core(), nvp2p_key(page_table), true));
 	nvp2p_unlock(locked);

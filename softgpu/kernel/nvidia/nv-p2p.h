@@ -250,10 +250,12 @@ int nvidia_p2p_get_pages(uint64_t p2p_token, uint32_t va_space, uint64_t virtual
  *   p2p_token not 0  among those of the memory of the token's context, also from another process
  * va_space and virtual_address are not looked at.
  *
- * 0        always [ogk]: also for NULL, for a pin that its callback has ended, and
+ * 0        always [ogk]: also for a pin that its callback has ended, and
  *          for what is not found.  A live pin that is not found stays, with its
  *          callback armed, until the memory goes: so after a last close in a forked
- *          child without tokens, with a wrong token, and for a persistent pin.
+ *          child without tokens, with a wrong token, and for a persistent pin.  For NULL
+ *          before release 610.
+ * -EINVAL  NULL, from release 610 on (softgpu.ko's parameter driver)
  *
  * From inside the pin's own callback it does nothing.  [here: NVIDIA's driver
  * deadlocks.]
@@ -289,8 +291,8 @@ int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
 /*
  * Ends a persistent pin, from any process.  flags must be 0.
  *
- * 0        also for NULL
- * -EINVAL  flags, whatever the table; not a live persistent pin [here: NVIDIA's
+ * 0        also for NULL before release 610
+ * -EINVAL  NULL from release 610 on; flags, whatever the table; not a live persistent pin [here: NVIDIA's
  *          driver reads what it is given]
  */
 int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,

@@ -126,8 +126,6 @@ bool nvp2p_calls_twice(void);
 /* 0: the callback comes at once. */
 u32 nvp2p_late_ms(void);
 bool nvp2p_is_unsupported(void);
-/* What put_pages returns for NULL. */
-int nvp2p_put_nothing(void);
 
 /* chaos.c: delays of get_pages, and of put_pages before it does anything. */
 void nvp2p_pin_delay(void);
