@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* test.c - see test.h. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "test.h"
 
 static CUcontext context;
@@ -74,4 +77,26 @@ int in_child(void (*fn)(void *), void *arg)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static atomic_bool finished;
+
+static void *cancelled_before(void *calls)
+{
+	pthread_cancel(pthread_self());
+	((void (*)(void))calls)();
+	atomic_store(&finished, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+bool survives(void (*calls)(void))
+{
+	pthread_t thread;
+	void *end = NULL;
+
+	atomic_store(&finished, false);
+	if (pthread_create(&thread, NULL, cancelled_before, (void *)calls) || pthread_join(thread, &end))
+		return false;
+	return atomic_load(&finished) && end == PTHREAD_CANCELED;
 }

@@ -56,6 +56,12 @@ CUcontext test_context(void);
 /* Runs fn in a forked child: its exit status, or -signal. */
 int in_child(void (*fn)(void *), void *arg);
 
+/*
+ * Makes the calls in a thread that was cancelled (pthread_cancel) before. Whether the thread made all of them, and then
+ * ended: it would end at the first cancellation point.
+ */
+bool survives(void (*calls)(void));
+
 /* A program's end: skips are 77 and say so. */
 void skip_program(const char *why) __attribute__((noreturn));
 

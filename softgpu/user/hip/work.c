@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "hip_int.h"
+#include "uncancelled.h"
 #include "work.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -163,6 +164,7 @@ static bool is_done(const struct ihipStream_t *stream, uint64_t ticket)
 
 hipError_t hip_work_wait(struct ihipStream_t *stream)
 {
+	SGU_UNCANCELLED;
 	hipError_t error;
 	uint64_t end;
 
@@ -209,6 +211,7 @@ static bool any_has_older(int device, uint64_t ticket)
 
 void hip_work_wait_device(int device)
 {
+	SGU_UNCANCELLED;
 	uint64_t end;
 
 	pthread_mutex_lock(&lock);

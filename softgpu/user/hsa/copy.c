@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hsa_int.h"
+#include "uncancelled.h"
 
 #define PIECE_MAX ((size_t)1 << 30)
 #define IDLE_MAX 8
@@ -387,6 +388,7 @@ out:
 
 void hsa_copy_end(void)
 {
+	SGU_UNCANCELLED;
 	struct job *job;
 
 	pthread_mutex_lock(&jobs_lock);
