@@ -410,6 +410,15 @@ CASE(cancelled)
 	HIP(hipStreamDestroy(busy));
 }
 
+/* Its threads leave the program's signals to the program's threads. */
+CASE(signals)
+{
+	HIP(hipStreamCreate(&busy));
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	assert_true(other_threads_leave_signals());
+	HIP(hipStreamDestroy(busy));
+}
+
 CASE(fork_with_work)
 {
 	struct gate g = gate();

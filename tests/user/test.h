@@ -62,6 +62,12 @@ int in_child(void (*fn)(void *), void *arg);
  */
 bool survives(void (*calls)(void));
 
+/*
+ * Whether all threads but the caller block SIGALRM and SIGTERM, and none that only bad code raises. False: there are no
+ * others. For programs in which the others are the libraries'.
+ */
+bool other_threads_leave_signals(void);
+
 /* A program's end: skips are 77 and say so. */
 void skip_program(const char *why) __attribute__((noreturn));
 

@@ -10,10 +10,10 @@
  * one side waits as long as the other side has older work. The oldest ticket of all waits for no
  * other, so no two streams wait for each other.
  */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "hip_int.h"
+#include "thread.h"
 #include "uncancelled.h"
 #include "work.h"
 
@@ -102,21 +102,10 @@ static void *work_on(void *arg)
 /* Caller holds the lock. Starts the stream's thread with its first work. */
 static bool start_thread(struct ihipStream_t *stream)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
 	pthread_t id;
 
-	if (stream->has_thread)
-		return true;
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals of the program are handled by the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	stream->has_thread = !pthread_create(&id, &attr, work_on, stream);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	if (!stream->has_thread)
+		stream->has_thread = !sgu_thread_create(&id, true, work_on, stream);
 	return stream->has_thread;
 }
 
