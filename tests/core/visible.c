@@ -269,6 +269,36 @@ CASE(moves)
 	assert_int_equal(hides, 1);
 }
 
+/* Memory of a handle may be mapped several times, so its place does not change, whatever is left of handle and mappings. */
+CASE(mapped_by_handle_does_not_move)
+{
+	struct softgpu_va_reserve reserve = { .length = 2 * PAGE };
+	struct softgpu_phys_create create = { .length = PAGE };
+	struct softgpu_map map = { .ctx = u.ctx, .length = PAGE };
+	struct softgpu_va_range range = { .length = PAGE };
+	struct sg_movable movable;
+
+	MUST(!CALL(u.client, SOFTGPU_VA_RESERVE, &reserve));
+	MUST(!CALL(u.client, SOFTGPU_PHYS_CREATE, &create));
+	map.handle = create.handle;
+	for (int i = 0; i < 2; i++) {
+		map.va = reserve.va + i * PAGE;
+		MUST(!CALL(u.client, SOFTGPU_MAP, &map));
+	}
+	movable = movable_of(reserve.va, PAGE);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
+	MUST(!CALL(u.client, SOFTGPU_PHYS_RELEASE, (&(struct softgpu_handle){ .handle = create.handle })));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
+	range.va = reserve.va + PAGE;
+	MUST(!CALL(u.client, SOFTGPU_UNMAP, &range));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), -EBUSY);
+	range.va = reserve.va;
+	MUST(!CALL(u.client, SOFTGPU_UNMAP, &range));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
+	assert_int_equal(hides, 2);
+	sg_movable_put(&movable);
+}
+
 /* In system memory it takes neither VRAM nor aperture, and is what it was to all others. */
 CASE(moves_to_system_memory)
 {
