@@ -91,6 +91,19 @@ CASE(lengths)
 	FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
 	OK(cuMemFree(before));
 	OK(cuMemFree(after));
+}
+
+/* After a free that failed, the memory is the pool's as before. */
+CASE(failed_free)
+{
+	CUdeviceptr p;
+
+	OK(import(MIB, &p));
+	device_fail(SOFTGPU_MEM_FREE_ASYNC, 1, EINVAL);
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(p, NULL));
+	assert_true(device_failed && pool_at(p) == imported);
+	BAD(cuMemPoolDestroy(imported));
+	OK(cuMemFree(p));
 	OK(cuMemPoolDestroy(imported));
 	OK(cuMemPoolDestroy(own));
 }
