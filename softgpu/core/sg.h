@@ -64,8 +64,8 @@ struct sg_gpu_desc {
 	/* The CPU physical address of VRAM at offset, contiguous for 64 KiB. */
 	u64 (*phys)(void *priv, u64 offset);
 	/*
-	 * [va, va + length) of this process, which sg_visible_page() has shown, ends: the
-	 * embedder unmaps it from the CPU before it returns.  No lock is held.  NULL: no
+	 * [va, va + length) of this process, which sg_visible_page() has shown, ends, moves, or
+	 * allows no access any more: the embedder unmaps it from the CPU before it returns.  No lock is held.  NULL: no
 	 * context may have memory that the CPU sees.
 	 */
 	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
@@ -386,8 +386,9 @@ enum sg_place {
  * Moves the whole allocation to other pages of its GPU's VRAM, or to system memory unless
  * it is there already.
  *
- * -EBUSY   it is pinned, exported or open in another process, or has a second sg_movable; or
- *          strict mode is on or a watch runs on this GPU, which rely on locations
+ * -EBUSY   it is pinned, exported or open in another process, has a handle of PHYS_CREATE, or
+ *          has a second sg_movable; or strict mode is on or a watch runs on this GPU, which
+ *          rely on locations
  * -ENOSPC  there is no room in VRAM         -ENODEV  the GPU was removed
  * -ENOMEM  nor in system memory             -EOPNOTSUPP  the embedder has none to give
  * -EINTR   the calling process was killed; nothing was moved

@@ -351,6 +351,13 @@ static bool is_start(struct sg_client *client, u64 va)
 	       va == round_down(found.base, PAGE_SIZE);
 }
 
+/* Only with the fault on is the allocation looked up. */
+static bool must_be_whole(struct sg_client *client, u64 va)
+{
+	return softgpu_fault_value(&softgpu_dmabuf_whole) && !is_start(client, va) &&
+	       softgpu_fault_hits(&softgpu_dmabuf_whole);
+}
+
 int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a, s32 __user *ufd)
 {
 	u64 end = a->va + a->length;
@@ -362,7 +369,7 @@ int softgpu_dmabuf_call(struct sg_client *client, const struct softgpu_dmabuf *a
 	if (!a->length || end < a->va || end > round_down(U64_MAX, SG_PAGE_SIZE) ||
 	    !PAGE_ALIGNED(a->va | a->length) || a->length > softgpu_max_vram())
 		return -EINVAL;
-	if (!is_start(client, a->va) && softgpu_fault_hits(&softgpu_dmabuf_whole))
+	if (must_be_whole(client, a->va))
 		return -EINVAL;
 	dmabuf = is_dynamic(client, a->va) ? softgpu_dynamic_export(client, a->va, a->length) :
 		static_export(client, a->va, a->length);

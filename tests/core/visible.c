@@ -8,6 +8,7 @@ static const void *hidden_of;
 static int hides;
 static struct tpin *watched;
 static int watched_frees;
+static struct softgpu_map *mapped_by_hide;	/* as by another thread, while no lock is held */
 
 static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 {
@@ -18,6 +19,12 @@ static void hide(void *priv, const void *proc_key, u64 va, u64 length)
 	hides++;
 	/* After the last pin's end, before the memory is allocated again. */
 	watched_frees = watched ? tpin_count(&watched->frees) : 0;
+	if (mapped_by_hide) {
+		struct softgpu_map *map = mapped_by_hide;
+
+		mapped_by_hide = NULL;
+		MUST(!CALL(u.client, SOFTGPU_MAP, map));
+	}
 }
 
 static int setup(void **state)
@@ -74,7 +81,7 @@ CASE(mapped_by_handle)
 		struct softgpu_va_reserve reserve = { .length = 2 * PAGE };
 		struct softgpu_phys_create create = { .length = 2 * PAGE };
 		struct softgpu_ctx_create c = { .flags = flags[i] };
-		struct softgpu_va_range unmap = { .length = 2 * PAGE };
+		struct softgpu_va_range unmap = { .length = 2 * PAGE }, access = { .length = 2 * PAGE, .access = 1 };
 		struct softgpu_map map = { .length = 2 * PAGE };
 		int before = hides;
 		u64 phys;
@@ -84,13 +91,49 @@ CASE(mapped_by_handle)
 		MUST(!CALL(u.client, SOFTGPU_PHYS_CREATE, &create));
 		map.ctx = c.ctx;
 		map.handle = create.handle;
-		map.va = unmap.va = reserve.va;
+		map.va = unmap.va = access.va = reserve.va;
 		MUST(!CALL(u.client, SOFTGPU_MAP, &map));
+		/* Only while there is access. */
+		assert_int_equal(sg_visible_page(u.client, reserve.va + PAGE, shown, &phys), -ENOENT);
+		MUST(!CALL(u.client, SOFTGPU_ACCESS, &access));
+		assert_int_equal(hides, before);
 		assert_int_equal(sg_visible_page(u.client, reserve.va + PAGE, shown, &phys), i == 1 ? 0 : -ENOENT);
+		access.access = 0;
+		MUST(!CALL(u.client, SOFTGPU_ACCESS, &access));
+		assert_int_equal(hides - before, i == 1);
+		assert_int_equal(sg_visible_page(u.client, reserve.va + PAGE, shown, &phys), -ENOENT);
+		before = hides;
 		MUST(!CALL(u.client, SOFTGPU_UNMAP, &unmap));
 		assert_int_equal(hides - before, i == 1);
 		assert_int_equal(sg_visible_page(u.client, reserve.va, shown, &phys), -ENOENT);
 	}
+}
+
+/* An unmap ends the mappings that it found, and none that another thread makes at their place meanwhile. */
+CASE(unmapped_while_another_maps)
+{
+	struct softgpu_va_range unmap = { .length = 3 * PAGE };
+	struct softgpu_va_reserve reserve = { .length = 3 * PAGE };
+	struct softgpu_phys_create create = { .length = PAGE };
+	struct softgpu_map map = { .ctx = u.ctx, .length = PAGE };
+
+	MUST(!CALL(u.client, SOFTGPU_VA_RESERVE, &reserve));
+	MUST(!CALL(u.client, SOFTGPU_PHYS_CREATE, &create));
+	map.handle = create.handle;
+	unmap.va = reserve.va;
+	for (int i = 0; i < 3; i++) {
+		map.va = reserve.va + i * PAGE;
+		MUST(!CALL(u.client, SOFTGPU_MAP, &map));
+	}
+	map.va = reserve.va;
+	mapped_by_hide = &map;
+	assert_int_equal(CALL(u.client, SOFTGPU_UNMAP, &unmap), 0);
+	assert_null(mapped_by_hide);
+	assert_int_equal(hides, 3);
+	assert_int_equal(query(&u, reserve.va).kind, SOFTGPU_KIND_VMM);
+	assert_int_equal(query(&u, reserve.va).buffer_id, map.buffer_id);
+	assert_int_equal(query(&u, reserve.va + PAGE).kind, SOFTGPU_KIND_RESERVED);
+	assert_int_equal(query(&u, reserve.va + 2 * PAGE).kind, SOFTGPU_KIND_RESERVED);
 }
 
 CASE(ends)
@@ -224,6 +267,36 @@ CASE(moves)
 	sg_movable_put(&movable);
 	assert_int_equal(stats_of(&m, 0).vram_free, vram + 3 * PAGE);
 	assert_int_equal(hides, 1);
+}
+
+/* Memory of a handle may be mapped several times, so its place does not change, whatever is left of handle and mappings. */
+CASE(mapped_by_handle_does_not_move)
+{
+	struct softgpu_va_reserve reserve = { .length = 2 * PAGE };
+	struct softgpu_phys_create create = { .length = PAGE };
+	struct softgpu_map map = { .ctx = u.ctx, .length = PAGE };
+	struct softgpu_va_range range = { .length = PAGE };
+	struct sg_movable movable;
+
+	MUST(!CALL(u.client, SOFTGPU_VA_RESERVE, &reserve));
+	MUST(!CALL(u.client, SOFTGPU_PHYS_CREATE, &create));
+	map.handle = create.handle;
+	for (int i = 0; i < 2; i++) {
+		map.va = reserve.va + i * PAGE;
+		MUST(!CALL(u.client, SOFTGPU_MAP, &map));
+	}
+	movable = movable_of(reserve.va, PAGE);
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
+	MUST(!CALL(u.client, SOFTGPU_PHYS_RELEASE, (&(struct softgpu_handle){ .handle = create.handle })));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_VRAM), -EBUSY);
+	range.va = reserve.va + PAGE;
+	MUST(!CALL(u.client, SOFTGPU_UNMAP, &range));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), -EBUSY);
+	range.va = reserve.va;
+	MUST(!CALL(u.client, SOFTGPU_UNMAP, &range));
+	assert_int_equal(sg_movable_move(&movable, SG_IN_SYSTEM), 0);
+	assert_int_equal(hides, 2);
+	sg_movable_put(&movable);
 }
 
 /* In system memory it takes neither VRAM nor aperture, and is what it was to all others. */

@@ -322,6 +322,17 @@ static void left_to_engines(const struct offered *o)
 	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
 }
 
+/* A kernel might not reach host memory that was opened here: an engine copies it. */
+static void from_host(const struct offered *o)
+{
+	struct peerdma_ipc_memory *m = NULL;
+	unsigned long long device = 0;
+
+	CHECK(!OPEN(&o->host, &m) && !cuMemAlloc_v2(&device, LENGTH), "host memory of the other process");
+	CHECK(path_of(m, device) == PEERDMA_IPC_PATH_CUDA && *(char *)(uintptr_t)device == 8, "an engine copies it");
+	CHECK(!cuMemFree_v2(device) && !peerdma_ipc_close(m) && !peerdma_ipc_trim(), "given back");
+}
+
 /* Copies within the process: by the same paths, with an address in place of opened memory. */
 static void within_process(void)
 {
@@ -750,6 +761,7 @@ int main(int argc, char **argv)
 	kernels(&o[0]);
 	faster(&o[0]);
 	left_to_engines(&o[0]);
+	from_host(&o[0]);
 	within_process();
 	polls(&o[0]);
 	reach(&o[0]);

@@ -188,6 +188,8 @@ static void misbehave(struct slot *s, u32 how)
 		s->callback_ret = t_dma_map(s->peer[0], s->table, &mapping);
 	if (how & C_DMA_UNMAP)
 		s->callback_ret = t_dma_unmap(s->peer[0], s->table, s->mapping[0]);
+	if (how & C_FREE_TWICE)
+		nvidia_p2p_free_page_table(s->table);
 	if (how & C_FREE_NULL)
 		nvidia_p2p_free_page_table(NULL);
 	if (how & C_FREE_GARBAGE)

@@ -83,6 +83,7 @@ enum nvp2p_test_op {
 #define C_GET			0x2000	/* pins again what it is told of */
 #define C_CLIENT_MUTEX		0x4000	/* takes the slot's mutex, and waits as long as it takes */
 #define C_NEXT_MUTEX		0x8000	/* the next slot's */
+#define C_FREE_TWICE		0x10000	/* frees its page table a second time */
 
 enum nvp2p_test_misc {
 	M_INIT_MAPPING = 1,

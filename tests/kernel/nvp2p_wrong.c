@@ -6,6 +6,8 @@
  *   nvp2p_wrong rules      the mistakes of single calls; the client is freshly loaded
  *   nvp2p_wrong CALL       the deadlock in get_pages, put_pages or dma_map_pages, with driver_lock=1;
  *                          the client is freshly loaded, for this is one mistake
+ *   nvp2p_wrong late       frees a table twice in a callback that comes after its process, with
+ *                          callback_late_ms; the client is freshly loaded
  *   nvp2p_wrong leave      pins, and waits: for the client to be unloaded under that
  */
 #include "nvp2p_rules.h"
@@ -157,6 +159,26 @@ static void rules(struct gpu *g)
 	right_and_named(g);
 }
 
+/* ---- a callback after its process ---- */
+
+static void late(void)
+{
+	pid_t pid = fork();
+
+	MUST(pid >= 0);
+	if (!pid) {
+		struct gpu g = gpu_up(0);
+
+		pinned(&g, 0, C_FREE_TWICE);
+		_exit(0);
+	}
+	MUST(waitpid(pid, NULL, 0) == pid);
+	CHECK(!t_state(0).callbacks, "the callback has come in time");
+	CHECK(UNTIL(t_state(0).callbacks_done), "the callback has not come");
+	CHECK(said("free_page_table a second time") == 1, "a second free in a late callback is not named");
+	printf("%s: a second free in a late callback is named\n", check_counts.failures ? "NOT OK" : "ok");
+}
+
 /* ---- deadlocks ---- */
 
 /* The call whose thread holds the client's lock; the callback wants that. */
@@ -229,6 +251,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "rules"))
 		rules(&g);
+	else if (!strcmp(what, "late"))
+		late();
 	else
 		MUST(deadlock_in(&g, what));
 	T(.op = T_RESET);

@@ -3,10 +3,9 @@
  * cancel.c - a thread that is cancelled (pthread_cancel) in a call of CUDA's or NVML's ends after it: the call is finished,
  * and others can use CUDA.
  *
- * The thread cancels itself before its calls, so that it would end at the first cancellation point.  Where a call has to
- * wait, it does so for a function of the stream that takes some time.
+ * Where a call has to wait, it does so for a function of the stream that takes some time.  For HIP's and HSA's calls see
+ * hip_work.c and hsa_region.c.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "nvml.h"
@@ -15,7 +14,6 @@
 
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static atomic_bool finished;
 static CUdeviceptr p;
 static CUstream s;
 
@@ -27,27 +25,6 @@ static void CUDA_CB takes_time(void *unused)
 static void busy(void)
 {
 	OK(cuLaunchHostFunc(s, takes_time, NULL));
-}
-
-static void *cancelled_before(void *calls)
-{
-	pthread_cancel(pthread_self());
-	((void (*)(void))calls)();
-	atomic_store(&finished, true);
-	pthread_testcancel();
-	return NULL;
-}
-
-/* Whether a thread that was cancelled has made all the calls, and then ended. */
-static bool survives(void (*calls)(void))
-{
-	pthread_t thread;
-	void *end = NULL;
-
-	atomic_store(&finished, false);
-	if (pthread_create(&thread, NULL, cancelled_before, (void *)calls) || pthread_join(thread, &end))
-		return false;
-	return atomic_load(&finished) && end == PTHREAD_CANCELED;
 }
 
 static void start(void)

@@ -358,6 +358,67 @@ static void in_fork(void *arg)
 	_exit(0);
 }
 
+/* ---- threads that are cancelled ---- */
+
+static hipStream_t busy;
+
+static void takes_time(void *unused)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+}
+
+static void wait_for_stream(void)
+{
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	HIP(hipStreamSynchronize(busy));
+}
+
+static void wait_for_device(void)
+{
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	HIP(hipDeviceSynchronize());
+}
+
+static void wait_for_event(void)
+{
+	hipEvent_t event;
+
+	HIP(hipEventCreate(&event));
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	HIP(hipEventRecord(event, busy));
+	HIP(hipEventSynchronize(event));
+	HIP(hipEventDestroy(event));
+}
+
+static void wait_to_free(void)
+{
+	void *p;
+
+	HIP(hipMalloc(&p, 4096));
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	HIP(hipFree(p));
+}
+
+/* No call is a cancellation point: the thread would keep a lock for ever. */
+CASE(cancelled)
+{
+	static void (*const all[])(void) = { wait_for_stream, wait_for_device, wait_for_event, wait_to_free };
+
+	HIP(hipStreamCreate(&busy));
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		assert_true(survives(all[i]));
+	HIP(hipStreamDestroy(busy));
+}
+
+/* Its threads leave the program's signals to the program's threads. */
+CASE(signals)
+{
+	HIP(hipStreamCreate(&busy));
+	HIP(hipLaunchHostFunc(busy, takes_time, NULL));
+	assert_true(other_threads_leave_signals());
+	HIP(hipStreamDestroy(busy));
+}
+
 CASE(fork_with_work)
 {
 	struct gate g = gate();

@@ -67,6 +67,18 @@ CASE(in_order)
 	OK(cuStreamDestroy(s));
 }
 
+/* Its threads leave the program's signals to the program's threads. */
+CASE(signals)
+{
+	CUstream s;
+
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuLaunchHostFunc(s, note_call, NULL));
+	OK(cuStreamSynchronize(s));
+	assert_true(other_threads_leave_signals());
+	OK(cuStreamDestroy(s));
+}
+
 CASE(holds_up)
 {
 	unsigned char seen = 0;

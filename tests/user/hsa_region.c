@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* hsa_region.c - regions, and functions that are called when memory is freed. */
+/* hsa_region.c - regions, functions that are called when memory is freed, and threads that are cancelled. */
 #include "hsa_test.h"
 
 static hsa_status_t see_region(hsa_region_t region, void *data)
@@ -158,5 +158,42 @@ void deallocation(void **state)
 	FINE(hsa_amd_register_deallocation_callback(p, first, called));
 	FINE(hsa_shut_down());
 	assert_string_equal(called, "");
+	FINE(hsa_init());
+}
+
+static void memory_of_the_cpu(void)
+{
+	char *p = memory(false, 4096);
+
+	FINE(hsa_amd_memory_pool_free(p));
+}
+
+static void shared_signal(void)
+{
+	hsa_amd_ipc_signal_t handle;
+	hsa_signal_t signal;
+
+	FINE(hsa_amd_signal_create(1, 0, NULL, HSA_AMD_SIGNAL_IPC, &signal));
+	FINE(hsa_amd_ipc_signal_create(signal, &handle));
+	FINE(hsa_amd_ipc_signal_attach(&handle, &signal));
+	FINE(hsa_signal_destroy(signal));
+	FINE(hsa_signal_destroy(signal));
+}
+
+static void shut_down(void)
+{
+	void *p = memory(false, 4096);
+	hsa_signal_t done = signal_of(1);
+
+	FINE(hsa_amd_memory_async_copy(p, cpu, (char *)p + 2048, cpu, 2048, 0, NULL, done));
+	FINE(hsa_shut_down());
+}
+
+/* No call is a cancellation point: the thread would keep a lock for ever. */
+void cancelled(void **state)
+{
+	assert_true(survives(memory_of_the_cpu));
+	assert_true(survives(shared_signal));
+	assert_true(survives(shut_down));
 	FINE(hsa_init());
 }

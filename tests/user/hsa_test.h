@@ -71,7 +71,7 @@ struct message {
 #define HSA_ALONE(T) \
 	T(signal_life) T(descriptor_zero) T(values) T(conditions) T(wakes) T(not_woken) T(pools) T(regions) T(deallocation) T(pointer_info) T(locked) T(copies) \
 	T(copy_of_what_went) T(copy_of_what_was_replaced) \
-	T(copy_over_an_allocation) T(copy_of_nothing) T(chain) T(many_copies) T(shut_down_with_copies) T(managed) T(forked)
+	T(copy_over_an_allocation) T(copy_of_nothing) T(chain) T(many_copies) T(shut_down_with_copies) T(managed) T(cancelled) T(forked)
 /* Those with a second process, which must be one of the same driver. */
 #define HSA_TESTS(T) \
 	HSA_ALONE(T) T(signals_elsewhere) T(killed_waiter) T(memory_elsewhere) T(dead_exporter) T(detached_before_a_copy) T(wrong_handles) T(no_descriptors) \

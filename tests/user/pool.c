@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* pool.c - memory pools in one process.  share.c: in others. */
+#include <pthread.h>
+
 #include "test.h"
 #include "cuda_runtime_api.h"
 
@@ -467,6 +469,59 @@ CASE(room_comes)
 	OK(cuStreamSynchronize(s));
 	OK(cuMemFree(p));
 	OK(cuStreamDestroy(s));
+}
+
+struct limited {
+	CUmemoryPool pool;
+	size_t size;
+	CUdeviceptr p;
+	CUresult result;
+};
+
+static void *allocates(void *arg)
+{
+	struct limited *l = arg;
+
+	l->result = cuCtxSetCurrent(test_context());
+	if (!l->result)
+		l->result = cuMemAllocFromPoolAsync(&l->p, l->size, l->pool, NULL);
+	return NULL;
+}
+
+/* An allocation that still waits for room has its part of what the pool may have. */
+CASE(limit_holds)
+{
+	CUmemPoolProps small = props;
+	struct limited l = { .size = 32 * MIB };
+	struct held_up h;
+	pthread_t thread;
+	CUdeviceptr all, q;
+
+	if (!on_softgpu())
+		skip();		/* there is too much to fill it */
+	small.maxSize = l.size;
+	new_held_up(&h);
+	OK(cuMemPoolCreate(&l.pool, &small));
+	OK(cuMemAllocAsync(&all, free_memory() / MIB * MIB - 8 * MIB, h.stream));
+	OK(cuStreamSynchronize(h.stream));
+	hold_up(&h);
+	OK(cuMemFreeAsync(all, h.stream));
+	assert_int_equal(pthread_create(&thread, NULL, allocates, &l), 0);
+	for (int i = 0; i < 10000 && !used(l.pool); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(used(l.pool), l.size);
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, MIB, l.pool, NULL));
+	go_on(&h);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	OK(l.result);
+	OK(cuMemFree(l.p));
+	assert_int_equal(used(l.pool), 0);
+	/* What fails does not count. */
+	FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, 33 * MIB, l.pool, NULL));
+	assert_int_equal(used(l.pool), 0);
+	OK(cuMemPoolDestroy(l.pool));
+	OK(cuStreamSynchronize(h.stream));
+	end_held_up(&h);
 }
 
 /* Of a GPU that has no context. */

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* test.c - see test.h. */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "test.h"
 
 static CUcontext context;
@@ -74,4 +78,61 @@ int in_child(void (*fn)(void *), void *arg)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static atomic_bool finished;
+
+static void *cancelled_before(void *calls)
+{
+	pthread_cancel(pthread_self());
+	((void (*)(void))calls)();
+	atomic_store(&finished, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+bool survives(void (*calls)(void))
+{
+	pthread_t thread;
+	void *end = NULL;
+
+	atomic_store(&finished, false);
+	if (pthread_create(&thread, NULL, cancelled_before, (void *)calls) || pthread_join(thread, &end))
+		return false;
+	return atomic_load(&finished) && end == PTHREAD_CANCELED;
+}
+
+static bool leaves_signals(const char *thread)
+{
+	const uint64_t wanted = 1ull << (SIGALRM - 1) | 1ull << (SIGTERM - 1), own = 1ull << (SIGSEGV - 1);
+	unsigned long long blocked = 0;
+	char path[300], line[200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", thread);
+	file = fopen(path, "re");
+	/* It has ended. */
+	if (!file)
+		return true;
+	while (fgets(line, sizeof(line), file) && sscanf(line, "SigBlk: %llx", &blocked) != 1)
+		;
+	fclose(file);
+	return (blocked & wanted) == wanted && !(blocked & own);
+}
+
+bool other_threads_leave_signals(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	unsigned int others = 0;
+	bool leave = true;
+	struct dirent *e;
+
+	while ((e = readdir(threads))) {
+		if (e->d_name[0] == '.' || atoi(e->d_name) == gettid())
+			continue;
+		others++;
+		leave = leave && leaves_signals(e->d_name);
+	}
+	closedir(threads);
+	return leave && others;
 }

@@ -56,6 +56,18 @@ CUcontext test_context(void);
 /* Runs fn in a forked child: its exit status, or -signal. */
 int in_child(void (*fn)(void *), void *arg);
 
+/*
+ * Makes the calls in a thread that was cancelled (pthread_cancel) before. Whether the thread made all of them, and then
+ * ended: it would end at the first cancellation point.
+ */
+bool survives(void (*calls)(void));
+
+/*
+ * Whether all threads but the caller block SIGALRM and SIGTERM, and none that only bad code raises. False: there are no
+ * others. For programs in which the others are the libraries'.
+ */
+bool other_threads_leave_signals(void);
+
 /* A program's end: skips are 77 and say so. */
 void skip_program(const char *why) __attribute__((noreturn));
 

@@ -19,14 +19,15 @@ echo "$text" | grep -q 'modprobe peerdma' || die "no remedy: $text"
 
 # A GPU's driver without ours: its dma-bufs, and CUDA's word for what becomes of them.
 load_modules softgpu
+hooked=$(mktemp)
 "$BUILD/tests/lib/live_regions" dmabuf || die "a check failed, with dma-bufs"
 "$BUILD/tests/lib/live_cache" dmabuf 500 || die "the cache, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 500 >/tmp/hooks.out ||
-	die "the cache, with dma-bufs and hooks: $(cat /tmp/hooks.out)"
-grep "hooks 1" /tmp/hooks.out || die "the hooks are not at work: $(cat /tmp/hooks.out)"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_cache" dmabuf 500 >"$hooked" ||
+	die "the cache, with dma-bufs and hooks: $(cat "$hooked")"
+grep "hooks 1" "$hooked" || die "the hooks are not at work: $(cat "$hooked")"
 "$BUILD/tests/lib/live_expandable" dmabuf 500 || die "ranges over several allocations, with dma-bufs"
-LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 500 >/tmp/hooks.out ||
-	die "ranges over several allocations, with hooks: $(cat /tmp/hooks.out)"
+LD_PRELOAD=$BUILD/peerdma/hooks/libpeerdma-hooks.so.0 "$BUILD/tests/lib/live_expandable" dmabuf 500 >"$hooked" ||
+	die "ranges over several allocations, with hooks: $(cat "$hooked")"
 unload_modules softgpu
 
 # The bridge without the provider.

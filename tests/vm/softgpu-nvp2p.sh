@@ -59,9 +59,15 @@ echo 100 >/sys/module/nvidia/parameters/callback_ms
 "$BUILD/tests/kernel/nvp2p_wrong" rules || die "mistakes are not named"
 unload_modules nvp2p_test
 load_modules nvp2p_test
-mkfifo /tmp/left
-"$BUILD/tests/kernel/nvp2p_wrong" leave >/tmp/left &
-read -r _ </tmp/left
+echo 500 >/sys/module/nvidia/parameters/callback_late_ms
+"$BUILD/tests/kernel/nvp2p_wrong" late || die "a mistake in a late callback is not named"
+echo 0 >/sys/module/nvidia/parameters/callback_late_ms
+unload_modules nvp2p_test
+load_modules nvp2p_test
+left=$(mktemp -u)
+mkfifo "$left"
+"$BUILD/tests/kernel/nvp2p_wrong" leave >"$left" &
+read -r _ <"$left"
 rmmod nvp2p_test || die "the client does not unload"
 dmesg | grep -q "client nvp2p_test: it is unloaded with 1 pins" || die "a client that leaves a pin is not named"
 kill $!

@@ -117,7 +117,7 @@ static bool opened_of_cuda(const struct peerdma_ipc_transfer *t)
 /* For large copies the copy engines are as fast, and they leave the multiprocessors free. */
 static bool kernel_can(const struct peerdma_ipc_transfer *t, struct ipc_reach *reach)
 {
-	if (t->length > KERNEL_MOST)
+	if (t->length > KERNEL_MOST || (t->memory && !opened_of_cuda(t)))
 		return false;
 	return (t->memory ? ipc_cuda_kernel_reaches_mapping(reach, range_of(t)->mapping) :
 			    ipc_cuda_kernel_reaches(reach, &reach->there, there(t), t->length)) &&
@@ -331,7 +331,7 @@ static bool on_device(struct queue *queue, struct buffer *last, const void *ptr)
 	return (uintptr_t)ptr - last->base < last->length || query_device(queue, last, ptr);
 }
 
-/* The path that the memory at an address of this process needs: the CPU's is less than a GPU's. */
+/* Stores the path that can copy the memory at an address of this process. A GPU's path can also copy host memory. */
 static int path_for(struct queue *queue, struct buffer *last, const void *ptr,
 		    enum peerdma_ipc_path *path)
 {
@@ -536,8 +536,7 @@ static int polled(struct batch *b)
 	int ret;
 
 	if (b->n > 1 || b->done || !(t->flags & PEERDMA_IPC_POLL) || !t->length ||
-	    !small_enough(other, local, t->length) || (t->memory && !opened_of_cuda(t)) || live(t) ||
-	    !kernel_can(t, &reach))
+	    !small_enough(other, local, t->length) || live(t) || !kernel_can(t, &reach))
 		return -EOPNOTSUPP;
 	t->path = PEERDMA_IPC_PATH_POLL;
 	ret = ipc_cuda_poll(reach.context, reads ? local : other, reads ? other : local, t->length);

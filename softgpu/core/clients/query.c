@@ -76,7 +76,8 @@ int sg_visible_page(struct sg_client *client, u64 va,
 	range = sg_range_at(client->proc, va);
 	if (range && range->mem->moving) {
 		err = -EAGAIN;
-	} else if (range && range->visible && !range->mem->gpu->removed) {
+	} else if (range && range->visible && sg_may_access(range, SG_READ) &&
+		   !range->mem->gpu->removed) {
 		u64 page = (va - range->node.key) & ~(SG_PAGE_SIZE - 1);
 
 		fn(arg, sg_mem_phys(range->mem, page),

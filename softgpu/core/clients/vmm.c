@@ -235,26 +235,49 @@ static bool whole_mappings(struct sg_proc *proc, u64 va, u64 len)
 int sg_vmm_unmap(struct sg_client *client, u64 va, u64 len)
 {
 	struct sg_proc *proc = client->proc;
+	u64 end = va + len, later;
 	struct sg_buf *buf;
 	int err = -EINVAL;
 
-	if (!len || va + len < va)
+	if (!len || end < va)
 		return -EINVAL;
 	sg_mutex_lock(&client->sg->lock);
 	if (whole_mappings(proc, va, len)) {
-		while ((buf = first_buf(proc, va, len)))
-			sg_buf_release_locked(buf);
+		/*
+		 * The lock is dropped in between, so another thread may map memory where this
+		 * call has unmapped some. Such a mapping has a later id, and stays.
+		 */
+		later = client->sg->next_buffer_id;
+		while (va < end && (buf = first_buf(proc, va, end - va))) {
+			va = buf->node.key + buf->node.len;
+			if (buf->buffer_id < later)
+				sg_buf_release_locked(buf);
+		}
 		err = 0;
 	}
 	sg_mutex_unlock(&client->sg->lock);
 	return err;
 }
 
+/* Drops the lock.  The CPU no longer sees those mappings in [va, end) that allow no access. */
+static void hide_forbidden_locked(struct sg_proc *proc, u64 va, u64 end)
+{
+	struct sg_buf *buf;
+
+	while (va < end && (buf = first_buf(proc, va, end - va))) {
+		const struct sg_range *range = buf->range;
+
+		va = buf->node.key + buf->node.len;
+		if (range && range->visible && !range->access)
+			sg_range_hide_locked(range);
+	}
+}
+
 int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access)
 {
 	struct sg_proc *proc = client->proc;
+	u64 begin = va, end = va + len;
 	int err = -EINVAL;
-	u64 end = va + len;
 
 	if (!len || end < va || (access != 0 && access != 1 && access != 3))
 		return -EINVAL;
@@ -267,6 +290,8 @@ int sg_vmm_access(struct sg_client *client, u64 va, u64 len, u32 access)
 			buf->range->access = access;
 			va += buf->node.len;
 		}
+		if (!access)
+			hide_forbidden_locked(proc, begin, end);
 		err = 0;
 	}
 	sg_mutex_unlock(&client->sg->lock);

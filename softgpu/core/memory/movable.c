@@ -77,7 +77,8 @@ static void copy(const struct sg_mem *to, const struct sg_mem *from)
 
 /*
  * May drop the lock.  Waits until no thread touches this GPU's VRAM and no CPU mapping
- * shows it; -EINTR.
+ * shows it; -EINTR.  There is one range at most: memory with more, or with a handle, does
+ * not move.
  */
 static int quiet_locked(const struct sg_movable *movable)
 {

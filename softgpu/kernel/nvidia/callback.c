@@ -22,7 +22,7 @@ MODULE_PARM_DESC(callback_ms, "Log free callbacks that take more milliseconds th
 struct running {
 	struct list_head node;
 	const struct task_struct *task;
-	const struct nvp2p_table *table;
+	struct nvp2p_table *table;
 };
 
 static LIST_HEAD(running);
@@ -43,17 +43,22 @@ bool nvp2p_in_callback(void)
 	return is;
 }
 
-/* Whether this thread is in the late callback of a table, whose pin the core does not know any more. */
-static bool in_late_callback(const struct nvidia_p2p_page_table *table)
+/*
+ * Returns the table in whose late callback this thread is, if it is that of `table`, or NULL. The
+ * core does not know the pin of such a table any more.
+ */
+static struct nvp2p_table *late_table(const struct nvidia_p2p_page_table *table)
 {
+	struct nvp2p_table *found = NULL;
 	const struct running *r;
-	bool is = false;
 
 	spin_lock(&running_lock);
-	list_for_each_entry(r, &running, node)
-		is |= r->task == current && r->table->late_ms && &r->table->table == table;
+	list_for_each_entry(r, &running, node) {
+		if (r->task == current && r->table->late_ms && &r->table->table == table)
+			found = r->table;
+	}
 	spin_unlock(&running_lock);
-	return is;
+	return found;
 }
 
 static s64 call(struct nvp2p_table *t, void (*callback)(void *data))
@@ -121,13 +126,9 @@ void nvp2p_callback_late(struct nvp2p_table *t)
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 {
 	const void *caller = __builtin_return_address(0);
-	struct nvp2p_table *t = nvp2p_hold(page_table);
+	struct nvp2p_table *held = nvp2p_hold(page_table), *t = held ?: late_table(page_table);
 	bool live, again;
 
-	if (!t && page_table && in_late_callback(page_table)) {
-		WRITE_ONCE(container_of(page_table, struct nvp2p_table, table)->freed, true);
-		return 0;
-	}
 	if (!t) {
 		/*
 		 * Outside of a callback this may be a table that a put has just freed,
@@ -138,9 +139,10 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 				      page_table ? "what is no table" : "NULL");
 		return 0;
 	}
-	live = sg_pin_live(&t->pin);
+	live = held && sg_pin_live(&t->pin);
 	again = !live && xchg(&t->freed, true);
-	sg_pin_unhold(&t->pin);
+	if (held)
+		sg_pin_unhold(&t->pin);
 	if (again)
 		nvp2p_mistake(NVP2P_FREED_NOTHING, caller, "free_page_table a second time");
 	if (live)

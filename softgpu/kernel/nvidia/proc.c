@@ -42,7 +42,7 @@ static int information_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
-/* A folder that is not there is missed by no call of the interface, so a failure is no error. */
+/* No call of nvidia_p2p reads these folders, so the module loads even if they cannot be made. */
 static void add_gpus(struct proc_dir_entry *gpus)
 {
 	struct proc_dir_entry *gpu;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* os.c - the functions of sg_os_user.h that are not inline. */
 #include "sg_os_user.h"
+#include "thread.h"
 
 #include <sys/random.h>
 #include <time.h>
@@ -54,7 +55,7 @@ int sg_thread_start(struct sg_thread *t, void (*fn)(void *), void *arg, const ch
 	t->fn = fn;
 	t->arg = arg;
 	/* The core uses EAGAIN only for "not finished yet", so this returns ENOMEM. */
-	return pthread_create(&t->t, NULL, thread_main, t) ? -ENOMEM : 0;
+	return sgu_thread_create(&t->t, false, thread_main, t) ? -ENOMEM : 0;
 }
 
 void sg_thread_join(struct sg_thread *t)

@@ -13,6 +13,7 @@
 
 #include "callback.h"
 #include "internal.h"
+#include "thread.h"
 #include "uncancelled.h"
 
 /* A function to be called. The driver identifies it by the address of this struct. */
@@ -128,7 +129,7 @@ static int caller_get_locked(const struct sgu_queue *queue, struct caller **out)
 	TAILQ_INIT(&caller->funcs);
 	caller->gpu = queue->gpu;
 	caller->kctx = queue->kctx;
-	if (pthread_create(&caller->thread, NULL, work, caller)) {
+	if (sgu_thread_create(&caller->thread, false, work, caller)) {
 		free(caller);
 		return -ENOMEM;
 	}

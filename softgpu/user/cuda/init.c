@@ -87,7 +87,8 @@ static void forked(void)
 		sgu_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		return;
 	}
-	if (atomic_exchange(&state, STATE_FORKED) == STATE_READY)
+	/* Also closes files of a start that is not complete. */
+	if (atomic_exchange(&state, STATE_FORKED) != STATE_FORKED)
 		sgu_forget();
 }
 

@@ -35,16 +35,53 @@ struct piece *sgu_piece_at(uint64_t va)
 	return node ? *node : NULL;
 }
 
+/* NVIDIA's driver allocates for pools in this unit, and maxSize is rounded up to it */
+#define POOL_CHUNK	(32u << 20)
+
+/*
+ * Counts an allocation in the statistics of its pool, before it is made: else two threads could
+ * both take the last room of the pool. False: the pool has no room for it.
+ */
+static bool count(struct pool *pool, uint64_t length, bool limited)
+{
+	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
+	bool full;
+
+	pthread_mutex_lock(&sgu_pool_lock);
+	full = limited && most && (length > most || pool->used > most - length);
+	if (!full && pool->imported)
+		pool->mapped++;
+	else if (!full)
+		pool->used += length;
+	if (pool->high < pool->used)
+		pool->high = pool->used;
+	pthread_mutex_unlock(&sgu_pool_lock);
+	return !full;
+}
+
+/* Caller holds sgu_pool_lock. */
+static void uncount_locked(struct pool *pool, uint64_t length)
+{
+	if (pool->imported)
+		pool->mapped--;
+	else
+		pool->used -= length;
+}
+
+static void uncount(struct pool *pool, uint64_t length)
+{
+	pthread_mutex_lock(&sgu_pool_lock);
+	uncount_locked(pool, length);
+	pthread_mutex_unlock(&sgu_pool_lock);
+}
+
 /*
  * Caller holds sgu_pool_lock. Removes the allocation from the tree and from the pool's statistics.
  */
 static void unlist(struct piece *piece)
 {
 	tdelete(piece, &pieces, by_va);
-	if (piece->pool->imported)
-		piece->pool->mapped--;
-	else
-		piece->pool->used -= piece->length;
+	uncount_locked(piece->pool, piece->length);
 }
 
 static void free_piece(struct piece *piece)
@@ -77,11 +114,6 @@ int sgu_piece_add(const struct piece *piece)
 	}
 	if (node)
 		err = *node == copy ? 0 : -EEXIST;
-	if (!err && !copy->pool->imported) {
-		copy->pool->used += copy->length;
-		if (copy->pool->high < copy->pool->used)
-			copy->pool->high = copy->pool->used;
-	}
 	pthread_mutex_unlock(&sgu_pool_lock);
 	if (err)
 		free(copy);
@@ -126,10 +158,13 @@ static struct piece *remove_at(uint64_t va)
 /* Adds the allocation again after a failed free. */
 static void reinsert(struct piece *piece)
 {
-	if (sgu_piece_add(piece))
+	count(piece->pool, piece->length, false);
+	if (sgu_piece_add(piece)) {
+		uncount(piece->pool, piece->length);
 		free_piece(piece);
-	else
+	} else {
 		free(piece);
+	}
 }
 
 /* Frees the memory at once. */
@@ -166,9 +201,6 @@ CUresult sgu_queue_alive(const struct sgu_queue *queue)
 	return sgu_result_enoent(err, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-/* NVIDIA's driver allocates for pools in this unit, and maxSize is rounded up to it */
-#define POOL_CHUNK	(32u << 20)
-
 /* Takes over the reference to the pool. */
 static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 {
@@ -177,9 +209,7 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 					   .flags = SOFTGPU_ALLOC_WAIT };
 	struct softgpu_va undo = { .size = sizeof(undo) };
 	struct piece piece = { .length = bytes, .pool = pool };
-	uint64_t most = (pool->props.maxSize + POOL_CHUNK - 1) & ~(uint64_t)(POOL_CHUNK - 1);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
-	bool full;
 
 	if (!dptr || pool->imported)
 		goto out;
@@ -189,19 +219,16 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 		goto out;
 	}
 	result = CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&sgu_pool_lock);
-	full = most && (bytes > most || pool->used > most - bytes);
-	pthread_mutex_unlock(&sgu_pool_lock);
-	if (full)
+	if (!count(pool, bytes, true))
 		goto out;
 	switch (sgu_call(pool->gpu, SOFTGPU_MEM_ALLOC, &alloc)) {
 	case 0:
 		break;
 	case -ENODEV:
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
-		goto out;
+		goto uncount;
 	default:
-		goto out;
+		goto uncount;
 	}
 	piece.va = alloc.va;
 	if (!sgu_piece_add(&piece)) {
@@ -210,6 +237,8 @@ static CUresult alloc(struct pool *pool, size_t bytes, CUdeviceptr *dptr)
 	}
 	undo.va = alloc.va;
 	sgu_call(pool->gpu, SOFTGPU_MEM_FREE, &undo);
+uncount:
+	uncount(pool, bytes);
 out:
 	sgu_obj_put(&pool->obj);
 	return result;

@@ -49,7 +49,7 @@ struct pool *sgu_pool_current(int gpu);
 
 /*
  * Records an allocation. On success (0), takes over the caller's reference to the pool, and its
- * count in pool->mapped. -EEXIST: already recorded; -ENOMEM.
+ * count in pool->mapped or pool->used. -EEXIST: already recorded; -ENOMEM.
  */
 int sgu_piece_add(const struct piece *piece);
 /* Caller holds sgu_pool_lock. Returns the allocation at va. */

@@ -108,6 +108,28 @@ SGU_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out
 	return CUDA_SUCCESS;
 }
 
+static void close_again(uint64_t va)
+{
+	sgu_call_any(SOFTGPU_IPC_CLOSE,
+		     &(struct softgpu_va){ .size = sizeof(struct softgpu_va), .va = va });
+}
+
+/*
+ * Whether the exported pointer has the memory's length. It is another process's word, and with a
+ * wrong one the pool would take other allocations for its own.
+ */
+static CUresult check_length(uint64_t va, uint64_t length)
+{
+	struct softgpu_query q;
+	CUresult result = sgu_query(va, &q);
+
+	if (!result && (q.base != va || q.length != length))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result)
+		close_again(va);
+	return result;
+}
+
 /*
  * Records opened memory, unless it was recorded before. The driver counts opens, but one free must
  * end all imports. So a repeated open is closed again.
@@ -123,8 +145,7 @@ static CUresult record(struct pool *pool, uint64_t va, uint64_t length, bool *ke
 	if (!err)
 		return CUDA_SUCCESS;
 	sgu_obj_put(&pool->obj);
-	sgu_call_any(SOFTGPU_IPC_CLOSE,
-		     &(struct softgpu_va){ .size = sizeof(struct softgpu_va), .va = va });
+	close_again(va);
 	return err == -EEXIST ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -150,6 +171,8 @@ static CUresult import(struct pool *pool, const struct pointer *pointer, CUdevic
 	else
 		result = sgu_result(err);
 	if (!err)
+		result = check_length(open.va, pointer->length);
+	if (!err && !result)
 		result = record(pool, open.va, pointer->length, &kept);
 	if (!result)
 		*va = open.va;

@@ -10,10 +10,11 @@
  * one side waits as long as the other side has older work. The oldest ticket of all waits for no
  * other, so no two streams wait for each other.
  */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "hip_int.h"
+#include "thread.h"
+#include "uncancelled.h"
 #include "work.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -101,21 +102,10 @@ static void *work_on(void *arg)
 /* Caller holds the lock. Starts the stream's thread with its first work. */
 static bool start_thread(struct ihipStream_t *stream)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
 	pthread_t id;
 
-	if (stream->has_thread)
-		return true;
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals of the program are handled by the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	stream->has_thread = !pthread_create(&id, &attr, work_on, stream);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	if (!stream->has_thread)
+		stream->has_thread = !sgu_thread_create(&id, true, work_on, stream);
 	return stream->has_thread;
 }
 
@@ -163,6 +153,7 @@ static bool is_done(const struct ihipStream_t *stream, uint64_t ticket)
 
 hipError_t hip_work_wait(struct ihipStream_t *stream)
 {
+	SGU_UNCANCELLED;
 	hipError_t error;
 	uint64_t end;
 
@@ -209,6 +200,7 @@ static bool any_has_older(int device, uint64_t ticket)
 
 void hip_work_wait_device(int device)
 {
+	SGU_UNCANCELLED;
 	uint64_t end;
 
 	pthread_mutex_lock(&lock);

@@ -7,13 +7,14 @@
  * few idle threads are kept for later jobs.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "hsa_int.h"
+#include "thread.h"
+#include "uncancelled.h"
 
 #define PIECE_MAX ((size_t)1 << 30)
 #define IDLE_MAX 8
@@ -281,21 +282,9 @@ static void *work(void *arg)
 
 static bool more_threads(void)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
 	pthread_t id;
-	int err;
 
-	if (pthread_attr_init(&attr))
-		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals of the program are handled by the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&id, &attr, work, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return !err;
+	return !sgu_thread_create(&id, true, work, NULL);
 }
 
 /* Queues the job, which then belongs to the queue. OUT_OF_RESOURCES: the caller keeps the job. */
@@ -387,6 +376,7 @@ out:
 
 void hsa_copy_end(void)
 {
+	SGU_UNCANCELLED;
 	struct job *job;
 
 	pthread_mutex_lock(&jobs_lock);

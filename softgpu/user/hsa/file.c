@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "uncancelled.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
 
 int hsa_file_key(uint64_t key[2])
 {
+	SGU_UNCANCELLED;
+
 	return getrandom(key, 2 * sizeof(key[0]), 0) == 2 * sizeof(key[0]) ? 0 : -EIO;
 }
 
@@ -27,6 +30,7 @@ void hsa_file_name(char name[HSA_FILE_NAME], const char *kind, const uint64_t ke
 
 int hsa_file_make(const char *name, size_t size)
 {
+	SGU_UNCANCELLED;
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
 
 	if (fd < 0)
@@ -58,6 +62,7 @@ static int check_name(int fd, const char *name)
  */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 {
+	SGU_UNCANCELLED;
 	char path[64];
 	struct stat st;
 	int seen, file, err, seals;
@@ -85,6 +90,13 @@ int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size)
 	}
 	*size = (size_t)st.st_size;
 	return file;
+}
+
+void hsa_file_close(int fd)
+{
+	SGU_UNCANCELLED;
+
+	close(fd);
 }
 
 hsa_status_t hsa_file_status(int err)

@@ -20,6 +20,8 @@ int hsa_file_make(const char *name, size_t size);
  * Returns a descriptor and the size, or -errno.
  */
 int hsa_file_open(uint32_t pid, uint32_t fd, const char *name, size_t *size);
+/* close() that is no cancellation point. */
+void hsa_file_close(int fd);
 /*
  * Converts an error of hsa_file_open(): OUT_OF_RESOURCES, or INVALID_ARGUMENT: there is no such
  * file.

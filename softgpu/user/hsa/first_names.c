@@ -12,6 +12,7 @@
 #undef hsa_amd_memory_pool_free
 
 #include "file.h"
+#include "uncancelled.h"
 
 #define SGU_EXPORT __attribute__((visibility("default")))
 
@@ -54,6 +55,7 @@ static void name_of(char name[HSA_FILE_NAME], const char *kind, uint64_t bits, u
 
 static hsa_status_t get(const char *kind, const struct content *content, uint64_t *handle)
 {
+	SGU_UNCANCELLED;
 	char name[HSA_FILE_NAME];
 	uint64_t key[2];
 	int fd;
@@ -91,6 +93,7 @@ static int find(const char *kind, uint64_t handle)
 
 static hsa_status_t open_file(const char *kind, uint64_t handle, struct content *content)
 {
+	SGU_UNCANCELLED;
 	int fd = find(kind, handle);
 	ssize_t got;
 
@@ -103,6 +106,7 @@ static hsa_status_t open_file(const char *kind, uint64_t handle, struct content 
 
 static hsa_status_t close_file(const char *kind, uint64_t handle)
 {
+	SGU_UNCANCELLED;
 	int fd;
 
 	if (!ready())

@@ -162,7 +162,7 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 		return hsa_file_status(fd);
 	m = size == len ? hsa_memory_attached(h->key) : NULL;
 	if (size != len || m) {
-		close(fd);
+		hsa_file_close(fd);
 		if (!m)
 			return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 		m->attached++;
@@ -182,7 +182,7 @@ static hsa_status_t attach_file(const struct handle *h, size_t len, void **mappe
 	}
 	if (!m || !m->base) {
 		free(m);
-		close(fd);
+		hsa_file_close(fd);
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	}
 	hsa_memory_add(m);
@@ -312,7 +312,7 @@ SGU_EXPORT hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ha
 	else if (size == HSA_PAGE)
 		status = hsa_signal_adopt(fd, h.key, signal);
 	else
-		close(fd);
+		hsa_file_close(fd);
 out:
 	pthread_mutex_unlock(&hsa_lock);
 	return status;

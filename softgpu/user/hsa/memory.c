@@ -22,6 +22,7 @@
 #include "hook.h"
 #include "hsa_int.h"
 #include "softgpu_hsa.h"
+#include "uncancelled.h"
 
 #define ALLOC_FLAGS (HSA_AMD_MEMORY_POOL_PCIE_FLAG | HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG | \
 		     HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG | HSA_AMD_MEMORY_POOL_UNCACHED_FLAG)
@@ -129,7 +130,7 @@ static void hide(struct hsa_memory *m)
 {
 	if (m->gpu < 0) {
 		munmap(m->base, m->length);
-		close(m->fd);
+		hsa_file_close(m->fd);
 	} else {
 		sgu_reserve(m->base, m->length, MAP_FIXED);
 	}
@@ -137,6 +138,7 @@ static void hide(struct hsa_memory *m)
 
 bool hsa_memory_drop(struct hsa_memory *m)
 {
+	SGU_UNCANCELLED;
 	struct hsa_memory **at = &all;
 
 	pthread_mutex_lock(&table_lock);
@@ -206,7 +208,7 @@ static int alloc_file(struct hsa_memory *m)
 	m->base = hsa_file_map(m->fd, m->length);
 	if (m->base)
 		return 0;
-	close(m->fd);
+	hsa_file_close(m->fd);
 	return -ENOMEM;
 }
 
@@ -349,6 +351,7 @@ hsa_status_t hsa_pool_free(void *ptr)
 /* The driver frees the memory with its contexts, which the caller ends next. */
 void hsa_memory_end(void)
 {
+	SGU_UNCANCELLED;
 	struct hsa_memory *m;
 
 	pthread_mutex_lock(&table_lock);
@@ -458,5 +461,7 @@ SGU_EXPORT hsa_status_t softgpu_hsa_export_range(const void *ptr, size_t size, i
 
 SGU_EXPORT hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
 {
+	SGU_UNCANCELLED;
+
 	return close(dmabuf) ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_SUCCESS;
 }

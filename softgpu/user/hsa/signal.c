@@ -283,7 +283,7 @@ static void unpublish(struct hsa_signal *s)
 {
 	tdelete(s, &signals, compare);
 	if (s->fd >= 0)
-		close(s->fd);
+		hsa_file_close(s->fd);
 	s->fd = -1;
 	hsa_signal_put(s);
 }
@@ -297,7 +297,7 @@ static bool publish(struct hsa_signal *s, hsa_signal_t *signal)
 	if (tsearch(s, &signals, compare))
 		return true;
 	if (s->fd >= 0)
-		close(s->fd);
+		hsa_file_close(s->fd);
 	hsa_signal_put(s);
 	return false;
 }
@@ -317,7 +317,7 @@ static int place_in_file(struct hsa_signal *s)
 	s->shared = s->at;
 	if (s->at)
 		return 0;
-	close(s->fd);
+	hsa_file_close(s->fd);
 	return -ENOMEM;
 }
 
@@ -419,7 +419,7 @@ hsa_status_t hsa_signal_adopt(int fd, const uint64_t key[2], hsa_signal_t *signa
 
 	twalk_r(signals, match, &search);
 	if (search.found) {
-		close(fd);
+		hsa_file_close(fd);
 		search.found->handles++;
 		signal->handle = (uintptr_t)search.found;
 		return HSA_STATUS_SUCCESS;
@@ -429,7 +429,7 @@ hsa_status_t hsa_signal_adopt(int fd, const uint64_t key[2], hsa_signal_t *signa
 		s->at = hsa_file_map(fd, HSA_PAGE);
 	if (!s || !s->at) {
 		free(s);
-		close(fd);
+		hsa_file_close(fd);
 		return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 	}
 	s->shared = true;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hsa_int.h"
+#include "uncancelled.h"
 #include "window.h"
 
 struct reservation {
@@ -496,6 +497,7 @@ struct content {
 
 static int write_content(const struct content *content)
 {
+	SGU_UNCANCELLED;
 	int fd = memfd_create("softgpu-vmem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
@@ -547,6 +549,7 @@ out:
 /* The content of a file with all seals can no longer change. */
 static bool read_content(int fd, struct content *content)
 {
+	SGU_UNCANCELLED;
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	return seals >= 0 && (seals & SEALS) == SEALS &&

@@ -24,7 +24,7 @@ CUresult rt_init(void)
 	cuDriverGetVersion(&driver);
 	if (driver / 1000 >= CUDART_VERSION / 1000)
 		return CUDA_SUCCESS;
-	rt_log("this is libcudart of CUDA %d, and the driver's version is %d.%d: choose a release of the driver from "
+	sgu_log("this is libcudart of CUDA %d, and the driver's version is %d.%d: choose a release of the driver from "
 	       RT_DRIVERS " with SOFTGPU_DRIVER or softgpu.ko's driver=, or build the program for CUDA %d",
 	       CUDART_VERSION / 1000, driver / 1000, driver % 1000 / 10, driver / 1000);
 	return (CUresult)cudaErrorInsufficientDriver;
@@ -185,7 +185,7 @@ static const struct {
 static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)
 {
 	CUresult result = rt_check_device(device);
-	CUuuid uuid;
+	CUuuid uuid = { { 0 } };
 
 	if (result)
 		return rt_done(result);
@@ -201,7 +201,7 @@ static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && !result; i++) {
 		char *field = (char *)prop + fields[i].offset;
 		size_t wide;
-		int value;
+		int value = 0;
 
 		result = cuDeviceGetAttribute(&value, (CUdevice_attribute)fields[i].attr, device);
 		wide = value;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* error.c - the last error of each thread; names and texts of errors. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "runtime.h"
 #include "unsupported.h"
 
@@ -21,23 +17,10 @@ cudaError_t rt_done(CUresult result)
 	return rt_fail((cudaError_t)result);
 }
 
-void rt_log(const char *fmt, ...)
-{
-	char line[512];
-	va_list ap;
-
-	if (!getenv("SOFTGPU_LOG"))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	fprintf(stderr, "softgpu: %s\n", line);
-}
-
 int rt_unsupported(const char *function, bool told)
 {
 	if (!told)
-		rt_log("%s: the software GPU does not support this function", function);
+		sgu_log("%s: the software GPU does not support this function", function);
 	return rt_fail(cudaErrorNotSupported);
 }
 

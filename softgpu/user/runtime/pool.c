@@ -4,17 +4,6 @@
 
 #include "runtime.h"
 
-/*
- * Defines a function that calls the driver's equivalent, with a context made current if necessary.
- */
-#define SAME(name, parameters, driver, arguments)			\
-	RT_EXPORT cudaError_t name parameters				\
-	{								\
-		CUresult result = rt_enter();				\
-									\
-		return rt_done(result ? result : driver arguments);	\
-	}
-
 /* The runtime's enumerators and structs have the same values and layouts as the driver's. */
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "properties of a pool");
 _Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access to a pool");

@@ -24,6 +24,17 @@ CUresult rt_init(void);
 CUresult rt_enter(void);
 CUresult rt_check_device(int device);
 
+/*
+ * Defines a function that calls the driver's equivalent, with a context made current if necessary.
+ */
+#define SAME(name, parameters, driver, arguments)			\
+	RT_EXPORT cudaError_t name parameters				\
+	{								\
+		CUresult result = rt_enter();				\
+									\
+		return rt_done(result ? result : driver arguments);	\
+	}
+
 /* The releases of the driver that this runtime can use, for messages. */
 #if CUDART_VERSION >= 13000
 #define RT_DRIVERS	"580, 590, 595 or 610"
@@ -31,5 +42,5 @@ CUresult rt_check_device(int device);
 #define RT_DRIVERS	"560, 570, 575, 580, 590, 595 or 610"
 #endif
 
-/* As libcuda's sgu_log(): one line on stderr, if SOFTGPU_LOG is set. */
-__attribute__((format(printf, 1, 2))) void rt_log(const char *fmt, ...);
+/* log.c of all libraries. */
+void sgu_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

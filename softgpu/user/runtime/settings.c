@@ -2,17 +2,6 @@
 /* settings.c - limits, preferences and capture modes, which the driver keeps. */
 #include "runtime.h"
 
-/*
- * Defines a function that calls the driver's equivalent, with a context made current if necessary.
- */
-#define SAME(name, parameters, driver, arguments)			\
-	RT_EXPORT cudaError_t name parameters				\
-	{								\
-		CUresult result = rt_enter();				\
-									\
-		return rt_done(result ? result : driver arguments);	\
-	}
-
 SAME(cudaDeviceGetLimit, (size_t *pValue, enum cudaLimit limit), cuCtxGetLimit,
      (pValue, (CUlimit)limit))
 SAME(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), cuCtxSetLimit,

@@ -2,17 +2,6 @@
 /* stream.c - streams and events. */
 #include "runtime.h"
 
-/*
- * Defines a function that calls the driver's equivalent, with a context made current if necessary.
- */
-#define SAME(name, parameters, driver, arguments)			\
-	RT_EXPORT cudaError_t name parameters				\
-	{								\
-		CUresult result = rt_enter();				\
-									\
-		return rt_done(result ? result : driver arguments);	\
-	}
-
 SAME(cudaStreamCreate, (cudaStream_t *pStream), cuStreamCreate, (pStream, CU_STREAM_DEFAULT))
 SAME(cudaStreamCreateWithFlags, (cudaStream_t *pStream, unsigned int flags), cuStreamCreate,
      (pStream, flags))
