@@ -136,9 +136,12 @@ static bool names(const char *word, const char *name, const char **value)
 
 static const struct option *option(const char *word, const char **value)
 {
-	for (size_t k = 0; k < sizeof(with_value) / sizeof(with_value[0]); k++)
-		if (names(word, with_value[k].brief, value) || names(word, with_value[k].full, value))
-			return &with_value[k];
+	for (size_t k = 0; k < sizeof(with_value) / sizeof(with_value[0]); k++) {
+		const struct option *its = &with_value[k];
+
+		if (names(word, its->brief, value) || names(word, its->full, value))
+			return its;
+	}
 	return NULL;
 }
 
