@@ -118,6 +118,7 @@ static void wrong(void)
 	memset(bytes, 1, sizeof(bytes));
 	COPY(-EINVAL, "the struct's size field is 8", "", t[0].size = 8);
 	COPY(-E2BIG, "the struct's size field is 4100", "", t[0].size = 4100);
+	COPY(-E2BIG, "transfers: the struct has something set", "", t[0].size = 2 * sizeof(t[0]));
 	COPY(-EINVAL, "the struct's size field is 60", "", t[0].size = t[1].size = sizeof(good) + 4);
 	COPY(-EINVAL, "transfer 1: its size field is 0", "", t[1].size = 0);
 	for (unsigned int bit = 3; bit < 32; bit++)

@@ -107,18 +107,50 @@ is_out(softgpu, "--query-gpu=index", "index\n0\n1\n", **inprocess)
 is_out(softgpu, "--query-gpu=index --format=noheader -i 1,0,1", "1\n0\n", **inprocess)
 prints(softgpu, "--query-gpu=index --format=csv,xml", 2, "Format modifier is not recognized.", **inprocess)
 prints(softgpu, "-i 9", 6, "No devices were found", **inprocess)
-prints(softgpu, "-i 0,GPU-1", 6, "No devices were found", **inprocess)
+is_out(softgpu, "--query-gpu=index --format=noheader -i 0,9,GPU-1", "0\n", **inprocess)
+is_out(softgpu, "--query-gpu=index --format=noheader -i 0x1", "1\n", **inprocess)
+prints(softgpu, "-i GPU-1,9", 6, "No devices were found", **inprocess)
+prints(softgpu, "--id=", 255, "Failed to parse device string on command line", **inprocess)
 prints(softgpu, "--nosuch", 255, "ERROR: Option --nosuch is not recognized. Please run 'nvidia-smi -h'.", **inprocess)
 prints(softgpu, "-q -d NOSUCH", 2, "Failed to parse --display/-d flags", **inprocess)
 prints(softgpu, "-d MEMORY", 2, **inprocess)
+# an option without its value, one that belongs to no query, and such as a command does not take
+for args in "-i", "-d", "-f", "-q -d", "--query-gpu":
+    prints(softgpu, args, 255, f"ERROR: Option {args[-2:] if len(args) < 6 else args} is missing its value."
+           " Please run 'nvidia-smi -h' for help.", **inprocess)
+prints(softgpu, "--format=csv", 255, "ERROR: Option --format=csv is not recognized. Please run 'nvidia-smi -h'.", **inprocess)
+for args, word in (("-L -i 0", "-i"), ("-i 9 -L", "-i"), ("-L -q", "-q"), ("-L extra", "extra"), ("-h -L", "-L"), ("-L -h", "-L"),
+                   ("--version -L", "-L"), ("-l 1 -L", "-l"), ("-L --query-gpu=name", "--query-gpu=name"), ("-f /x -L", "-f")):
+    prints(softgpu, args, 2, f"ERROR: Option {word} is not valid for this command. Please run 'nvidia-smi -h' for help.", **inprocess)
+prints(softgpu, "-q --query-gpu=name", 2, "ERROR: Option -q is not recognized. Please run 'nvidia-smi -h' for help.", **inprocess)
+is_out(softgpu, "--query-gpu=,index, --format=csv -i 0", "index\n0\n", **inprocess)
+is_out(softgpu, "--query-gpu= --format=csv", "\n\n\n", **inprocess)
 prints(softgpu, "topo -z", 2, 'Option "-z" is not recognized.', **inprocess)
-prints(softgpu, "-f /nowhere/file -L", 2, **inprocess)
+for args in "topo -m -i 7", "nvlink -s -i 7":
+    prints(softgpu, args, 6, "No devices were found", **inprocess)
+prints(softgpu, "topo -m -z", 2, 'Option "-z" is not recognized.', **inprocess)
+for args in "topo", "nvlink", "topo -i 0":
+    check("nvidia-smi " + args.split(" ", maxsplit=1)[0] in prints(softgpu, args, 0, **inprocess), f"{args}: no usage")
+prints(softgpu, "-f /nowhere/file", 2, **inprocess)
+# what cannot be printed is an error, also if the caller has closed stdout
+for args in "-h", "-L", "--version", "--query-gpu=name", "topo -m", "--help-query-gpu":
+    for out in ">/dev/full", ">&-", ">&- <&-":
+        done = subprocess.run(f"'{command}' {args} {out}", shell=True, timeout=60, check=False,
+                              env=os.environ | inprocess | {"LD_LIBRARY_PATH": softgpu})
+        check(done.returncode == 255, f"{args} {out}: exit code {done.returncode}")
 if not any(name.startswith("softgpu") for name in os.listdir("/dev")):
     check("no driver" in prints(softgpu, "-L", 9), "without a driver, the text does not say so")
 prints("/nowhere", "-L", 12)
 check("not permitted" in prints(fake, "-L", 4, FAKE_NVML_INIT="4"), "a refusal does not have the library's text")
 prints(fake, "-L", 255, FAKE_NVML_INIT="999")
 prints("/nowhere", "-h", 0)
+
+# -l without a number does not take the next option for one
+looping = subprocess.Popen([command, "-l", "--query-gpu=index", "--format=noheader", "-i", "1"], stdout=subprocess.PIPE, text=True,
+                           env=os.environ | inprocess | {"LD_LIBRARY_PATH": softgpu})
+check(looping.stdout.readline() == "1\n", "-l takes the next option for its number")
+looping.kill()
+looping.wait()
 
 # ---- every field that the help lists can be queried
 

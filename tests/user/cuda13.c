@@ -69,6 +69,11 @@ CASE(per_thread_functions_are_others)
 	assert_ptr_not_equal(fn, legacy);
 	OK(cuGetProcAddress("cuMemcpyAsync", &fn, 6050, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	/* with both flags, NVIDIA's driver 580 on an H200 returns the thread's form */
+	OK(cuGetProcAddress("cuMemcpyAsync", &legacy, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+			    CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+	OK(cuGetProcAddress("cuMemcpyAsync", &fn, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+	assert_ptr_equal(legacy, fn);
 	/* a function without a stream has one form */
 	OK(cuGetProcAddress("cuMemAlloc", &fn, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
 	assert_ptr_equal(fn, cuMemAlloc_v2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* init.c - before cuInit, across fork, and functions by name. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 
 #include "test.h"
@@ -90,6 +91,12 @@ CASE(names)
 	OK(cuGetProcAddress("cuNoSuchThing", &fn, 12000, 0, NULL));
 	BAD(cuGetProcAddress("cuInit", &fn, 12000, 8, NULL));
 	BAD(cuGetProcAddress("cuInit", &fn, 99999, 0, NULL));
+	/* no version is above a negative one, as with NVIDIA's driver 580 on an H200 */
+	for (int version = -1; version > INT_MIN / 2; version *= 2) {
+		OK(cuGetProcAddress("cuMemAlloc", &fn, version, 0, &status));
+		assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
+		assert_ptr_equal(fn, dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	}
 }
 
 /* Clients find the older function by its plain name, and call it with the newer one's arguments. */

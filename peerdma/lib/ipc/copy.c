@@ -79,7 +79,7 @@ static int check(const struct batch *b)
 
 		if (t->size != b->size)
 			return fail(-EINVAL, "transfer %zu: its size field is %u, but the first transfer's is %zu", i, t->size, b->size);
-		ret = take_in("peerdma_ipc_copy", &known, sizeof(known), TRANSFER_FIRST, t);
+		ret = take_in("transfers", &known, sizeof(known), TRANSFER_FIRST, t);
 		if (ret)
 			return ret;
 		if (t->flags & ~(PEERDMA_IPC_READ | PEERDMA_IPC_KERNEL | PEERDMA_IPC_POLL) ||

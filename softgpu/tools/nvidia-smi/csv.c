@@ -12,6 +12,7 @@ struct choice {
 	unsigned int n;
 };
 
+/* Empty names are left out, as in NVIDIA's command. */
 static int choose(const struct smi_field *list, const char *names, struct choice *choice)
 {
 	choice->n = 0;
@@ -24,12 +25,13 @@ static int choose(const struct smi_field *list, const char *names, struct choice
 			p++, length--;
 		while (length && p[length - 1] == ' ')
 			length--;
-		f = smi_field(list, p, length);
-		if (!f || choice->n == FIELDS_MAX) {
+		f = length ? smi_field(list, p, length) : NULL;
+		if (length && (!f || choice->n == FIELDS_MAX)) {
 			printf("Field \"%.*s\" is not a valid field to query.\n\n", (int)length, p);
 			return SMI_ARGUMENT;
 		}
-		choice->fields[choice->n++] = f;
+		if (f)
+			choice->fields[choice->n++] = f;
 		if (!*end)
 			return SMI_OK;
 		p = end;

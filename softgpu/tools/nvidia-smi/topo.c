@@ -78,7 +78,7 @@ static const char *connection(const struct smi_gpu *a, const struct smi_gpu *b)
 	return strcmp(node_a, node_b) ? "SYS" : "NODE";
 }
 
-static int matrix(const struct smi *smi)
+int smi_topo(const struct smi *smi)
 {
 	char path[PATH_MAX], cpus[SMI_TEXT], node[SMI_TEXT];
 
@@ -106,17 +106,6 @@ static int matrix(const struct smi *smi)
 	     "  PIX  = by way of one PCIe switch or bridge\n"
 	     "  N/A  = not a PCI function");
 	return SMI_OK;
-}
-
-int smi_topo(const struct smi *smi, int argc, char **argv)
-{
-	static const char *const words[] = { "-m", "-mp", "--matrix" };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (argc == 1 && !strcmp(argv[0], words[i]))
-			return matrix(smi);
-	printf("Option \"%s\" is not recognized.\n", argc ? argv[0] : "");
-	return SMI_ARGUMENT;
 }
 
 /* ---- nvlink ---- */
@@ -155,12 +144,8 @@ static void print_links(const struct smi_gpu *gpu)
 	}
 }
 
-int smi_nvlink(const struct smi *smi, int argc, char **argv)
+int smi_nvlink(const struct smi *smi)
 {
-	if (argc != 1 || (strcmp(argv[0], "-s") && strcmp(argv[0], "--status"))) {
-		printf("Option \"%s\" is not recognized.\n", argc ? argv[0] : "");
-		return SMI_ARGUMENT;
-	}
 	for (unsigned int i = 0; i < smi->count; i++)
 		print_links(&smi->gpus[i]);
 	return SMI_OK;

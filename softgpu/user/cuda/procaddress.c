@@ -48,14 +48,18 @@ static bool known(const char *symbol, bool per_thread)
 	return false;
 }
 
-/* Returns the newest function of this name for this version, or NULL with the reason. */
+/*
+ * Returns the newest function of this name for this version, or NULL with the reason. The driver
+ * compares versions without a sign: a negative one is newer than all.
+ */
 static const struct function *find(const char *symbol, int version, bool per_thread,
 				   CUdriverProcAddressQueryResult *status)
 {
 	/* most functions have no stream, and so no form of their own for per-thread streams */
 	per_thread = per_thread && known(symbol, true);
 	for (size_t i = 0; i < COUNT; i++) {
-		if (is(&functions[i], symbol, per_thread) && functions[i].since <= version) {
+		if (is(&functions[i], symbol, per_thread) &&
+		    (unsigned int)functions[i].since <= (unsigned int)version) {
 			*status = CU_GET_PROC_ADDRESS_SUCCESS;
 			return &functions[i];
 		}
@@ -79,8 +83,8 @@ static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t 
 
 	if (!arguments_ok(symbol, pfn, version, flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	function = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-		    status);
+	function = find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+			status);
 	*pfn = function ? (void *)function->address : NULL;
 	return CUDA_SUCCESS;
 }

@@ -858,14 +858,16 @@ typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
  * again.
  */
 CUresult CUDAAPI cuInit(unsigned int Flags);
-/* 12060. */
+/* 13030, or the version of the release that was chosen: docs/softgpu-cuda.md. */
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion);
 /* The texts are softgpu's own. */
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr);
 CUresult CUDAAPI cuGetErrorName(CUresult error, const char **pStr);
 /*
- * The per-thread default stream flag changes nothing: there are no _ptsz entry
- * points.  The plain symbol cuGetProcAddress is the older one with four arguments.
+ * With CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, a function that has a form for per-thread
+ * default streams (_ptsz, _ptds) is that form.  cudaVersion above the driver's is an error; a negative
+ * one is not, and finds the newest function, as in NVIDIA's driver.  The plain symbol
+ * cuGetProcAddress is the older one with four arguments.
  */
 CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 				     cuuint64_t flags,
