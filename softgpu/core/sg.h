@@ -65,8 +65,8 @@ struct sg_gpu_desc {
 	u64 (*phys)(void *priv, u64 offset);
 	/*
 	 * [va, va + length) of this process, which sg_visible_page() has shown, ends, moves, or
-	 * allows no access any more: the embedder unmaps it from the CPU before it returns.  No lock is held.  NULL: no
-	 * context may have memory that the CPU sees.
+	 * allows no access any more: the embedder unmaps it from the CPU before it returns.
+	 * No lock is held.  NULL: no context may have memory that the CPU sees.
 	 */
 	void (*hide)(void *priv, const void *proc_key, u64 va, u64 length);
 	/*

@@ -292,8 +292,8 @@ int nvidia_p2p_get_pages_persistent(uint64_t virtual_address, uint64_t length,
  * Ends a persistent pin, from any process.  flags must be 0.
  *
  * 0        also for NULL before release 610
- * -EINVAL  NULL from release 610 on; flags, whatever the table; not a live persistent pin [here: NVIDIA's
- *          driver reads what it is given]
+ * -EINVAL  NULL from release 610 on; flags, whatever the table; not a live persistent pin
+ *          [here: NVIDIA's driver reads what it is given]
  */
 int nvidia_p2p_put_pages_persistent(uint64_t virtual_address,
 				    struct nvidia_p2p_page_table *page_table, uint32_t flags);
