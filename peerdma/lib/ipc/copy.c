@@ -189,7 +189,8 @@ static int set_result(struct peerdma_ipc_transfer *t, int error)
 /*
  * Adjacent buffers of two allocations must not be merged: CUDA copies within one allocation only.
  */
-static void set_group(struct queue *queue, struct copy_list *g, const struct peerdma_ipc_transfer *t)
+static void set_group(struct queue *queue, struct copy_list *g,
+		      const struct peerdma_ipc_transfer *t)
 {
 	const struct ipc_mapping *mapping = t->memory ? range_of(t)->mapping : NULL;
 
@@ -350,6 +351,13 @@ static int path_for(struct queue *queue, struct buffer *last, const void *ptr,
 	return 0;
 }
 
+/* The path of opened memory that is not CUDA's. */
+static enum peerdma_ipc_path path_of_opened(const struct peerdma_ipc_transfer *t)
+{
+	return range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA :
+							       PEERDMA_IPC_PATH_CPU;
+}
+
 static int choose(struct queue *queue, const struct peerdma_ipc_transfer *t,
 		  struct ipc_reach *reach, enum peerdma_ipc_path *path)
 {
@@ -360,14 +368,14 @@ static int choose(struct queue *queue, const struct peerdma_ipc_transfer *t,
 	if (!opened_of_cuda(t)) {
 		ret = path_for(queue, &queue->local, t->local, path);
 		if (t->memory)
-			of_there = range_of(t)->mapping->provider->id == IPC_HSA ? PEERDMA_IPC_PATH_HSA :
-										    PEERDMA_IPC_PATH_CPU;
+			of_there = path_of_opened(t);
 		else if (!ret)
 			ret = path_for(queue, &queue->there, there(t), &of_there);
 		if (*path == PEERDMA_IPC_PATH_CPU)
 			*path = of_there;
 	}
-	if (!ret && *path == PEERDMA_IPC_PATH_CUDA && t->flags & PEERDMA_IPC_KERNEL && kernel_can(t, reach))
+	if (!ret && *path == PEERDMA_IPC_PATH_CUDA && t->flags & PEERDMA_IPC_KERNEL &&
+	    kernel_can(t, reach))
 		*path = PEERDMA_IPC_PATH_KERNEL;
 	return ret;
 }
