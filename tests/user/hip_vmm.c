@@ -123,3 +123,32 @@ CASE(vmm)
 	NOT(InvalidValue, hipMemAddressFree(p, 4 * PART));
 	HIP(hipHostFree(host));
 }
+
+/* Fills of memory that is not there are refused, as copies are. */
+CASE(fill_of_nothing)
+{
+	hipMemGenericAllocationHandle_t handle;
+	char *p, *gone, on_stack[7];
+
+	HIP(hipMalloc((void **)&gone, 4096));
+	HIP(hipFree(gone));
+	assert_int_not_equal(hipMemset(gone, 1, 4096), hipSuccess);
+	assert_int_not_equal(hipMemset(gone + 1, 1, 2), hipSuccess);
+	assert_int_not_equal(hsa_amd_memory_fill(gone, 1, 1), HSA_STATUS_SUCCESS);
+	HIP(hipMemAddressReserve((void **)&p, PART, 0, NULL, 0));
+	assert_int_not_equal(hipMemset(p, 1, PART), hipSuccess);
+	HIP(hipMemCreate(&handle, PART, &prop, 0));
+	HIP(hipMemMap(p, PART, 0, handle, 0));
+	assert_int_not_equal(hipMemset(p + 1, 1, 2), hipSuccess);
+	HIP(hipMemSetAccess(p, PART, &both, 1));
+	HIP(hipMemset(p, 1, PART));
+	HIP(hipMemset(p + 1, 2, 6));
+	assert_true(p[0] == 1 && p[1] == 2 && p[3] == 2 && p[4] == 2 && p[6] == 2 && p[7] == 1);
+	HIP(hipMemUnmap(p, PART));
+	HIP(hipMemRelease(handle));
+	HIP(hipMemAddressFree(p, PART));
+	/* The program's own memory. */
+	memset(on_stack, 0, sizeof(on_stack));
+	HIP(hipMemset(on_stack + 1, 3, 5));
+	assert_true(!on_stack[0] && on_stack[1] == 3 && on_stack[5] == 3 && !on_stack[6]);
+}
