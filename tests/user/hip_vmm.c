@@ -124,6 +124,38 @@ CASE(vmm)
 	HIP(hipHostFree(host));
 }
 
+/* What is refused has no effect on a part of the range. */
+CASE(vmm_refused)
+{
+	hipMemAccessDesc access[2] = { both, both };
+	hipMemGenericAllocationHandle_t handle;
+	unsigned long long flags = 7;
+	char *p;
+
+	HIP(hipMemAddressReserve((void **)&p, 3 * PART, 0, NULL, 0));
+	HIP(hipMemCreate(&handle, PART, &prop, 0));
+	HIP(hipMemMap(p, PART, 0, handle, 0));
+	HIP(hipMemMap(p + PART, PART, 0, handle, 0));
+	HIP(hipMemSetAccess(p, 2 * PART, &both, 1));
+	NOT(InvalidValue, hipMemUnmap(p, 3 * PART));
+	NOT(InvalidValue, hipMemUnmap(p, 2 * PART - 64 * KIB));
+	access[0].flags = hipMemAccessFlagsProtNone;
+	access[1].location.id = 99;
+	NOT(InvalidDevice, hipMemSetAccess(p, PART, access, 2));
+	access[1] = both;
+	access[1].flags = (hipMemAccessFlags)2;
+	NOT(InvalidValue, hipMemSetAccess(p, PART, access, 2));
+	HIP(hipMemGetAccess(&flags, &both.location, p));
+	assert_int_equal(flags, hipMemAccessFlagsProtReadWrite);
+	p[0] = p[PART] = 1;
+	HIP(hipMemUnmap(p, 2 * PART));
+	HIP(hipMemRelease(handle));
+	/* The descriptor of a call that failed. */
+	NOT(InvalidValue, hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)-1,
+							  hipMemHandleTypePosixFileDescriptor));
+	HIP(hipMemAddressFree(p, 3 * PART));
+}
+
 /* Fills of memory that is not there are refused, as copies are. */
 CASE(fill_of_nothing)
 {
