@@ -208,3 +208,34 @@ CASE(who_has_it)
 	p = memory(true, 5000);
 	IS(INVALID_ALLOCATION, hsa_amd_memory_pool_free(p));
 }
+
+/* ---- while the driver waits in an unmap ---- */
+
+#define PART	((size_t)64 << 10)
+
+static void *reserved;
+
+static void free_addresses(unsigned long cmd)
+{
+	if (cmd == SOFTGPU_UNMAP)
+		assert_int_equal(hsa_amd_vmem_address_free(reserved, PART), HSA_STATUS_ERROR_RESOURCE_FREE);
+}
+
+/* The addresses are not free before the mapping has left the driver. */
+CASE(freed_in_unmap)
+{
+	hsa_amd_vmem_alloc_handle_t handle;
+	void *again;
+
+	FINE(hsa_amd_vmem_address_reserve(&reserved, PART, 0, 0));
+	FINE(hsa_amd_vmem_handle_create(gpu_pool, PART, MEMORY_TYPE_PINNED, 0, &handle));
+	FINE(hsa_amd_vmem_map(reserved, PART, 0, handle, 0));
+	device_meanwhile = free_addresses;
+	FINE(hsa_amd_vmem_unmap(reserved, PART));
+	device_meanwhile = NULL;
+	FINE(hsa_amd_vmem_address_free(reserved, PART));
+	FINE(hsa_amd_vmem_address_reserve(&again, PART, (uintptr_t)reserved, 0));
+	assert_ptr_equal(again, reserved);
+	FINE(hsa_amd_vmem_address_free(again, PART));
+	FINE(hsa_amd_vmem_handle_release(handle));
+}
