@@ -431,6 +431,27 @@ static hsa_status_t apply_access(struct hsa_memory *m)
 	return hsa_status_of(err);
 }
 
+/* Caller holds hsa_lock. After an error, the mapping has the access of before. */
+static hsa_status_t change_access(struct hsa_memory *m, const hsa_amd_memory_access_desc_t *desc,
+				  size_t count)
+{
+	uint8_t before[sizeof(m->access)];
+	hsa_status_t status;
+	int agent;
+
+	memcpy(before, m->access, sizeof(before));
+	for (size_t i = 0; i < count; i++) {
+		hsa_agent_number(desc[i].agent_handle, &agent);
+		*access_of(m, agent) = (uint8_t)desc[i].permissions;
+	}
+	status = apply_access(m);
+	if (status) {
+		memcpy(m->access, before, sizeof(before));
+		apply_access(m);
+	}
+	return status;
+}
+
 static bool permission_ok(hsa_access_permission_t permission)
 {
 	return permission == HSA_ACCESS_PERMISSION_NONE ||
@@ -464,7 +485,6 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct hsa_memory *m;
-	int agent;
 
 	pthread_mutex_lock(&hsa_lock);
 	if (!hsa_ready())
@@ -475,11 +495,7 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
 	status = check_access(va, size, desc, desc_cnt);
 	for (size_t done = 0; done < size && !status; done += m->size) {
 		m = hsa_memory_at((char *)va + done);
-		for (size_t i = 0; i < desc_cnt; i++) {
-			hsa_agent_number(desc[i].agent_handle, &agent);
-			*access_of(m, agent) = (uint8_t)desc[i].permissions;
-		}
-		status = apply_access(m);
+		status = change_access(m, desc, desc_cnt);
 	}
 out:
 	pthread_mutex_unlock(&hsa_lock);
