@@ -20,6 +20,7 @@ struct sg *device_core;
 int device_open_error;
 bool device_failed;
 bool device_no_sysfs;
+void (*device_meanwhile)(unsigned long cmd);
 unsigned int device_open_files, device_calls[256];
 u32 device_abi_more;
 
@@ -248,6 +249,8 @@ int ioctl(int fd, unsigned long cmd, ...)
 	if (!client)
 		return (int)syscall(SYS_ioctl, fd, cmd, arg);
 	__atomic_add_fetch(&device_calls[_IOC_NR(cmd)], 1, __ATOMIC_RELAXED);
+	if (device_meanwhile)
+		device_meanwhile(cmd);
 	if (fails(cmd))
 		return -1;
 	err = getpid() != owner ? -EPERM : cmd == SOFTGPU_DMABUF ? dmabuf(arg) :

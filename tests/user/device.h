@@ -33,6 +33,9 @@ void device_fail(unsigned long cmd, unsigned int nth, int error);
 extern bool device_failed;	/* it has */
 extern bool device_no_sysfs;	/* the kernel's files say nothing of the GPUs */
 
+/* Runs before each call of the driver, in its thread: what another thread does meanwhile. */
+extern void (*device_meanwhile)(unsigned long cmd);
+
 extern unsigned int device_calls[256];	/* by number */
 extern unsigned int device_open_files;
 

@@ -208,3 +208,57 @@ CASE(who_has_it)
 	p = memory(true, 5000);
 	IS(INVALID_ALLOCATION, hsa_amd_memory_pool_free(p));
 }
+
+/* ---- virtual memory management ---- */
+
+#define PART	((size_t)64 << 10)
+
+static void *reserved;
+
+static void free_addresses(unsigned long cmd)
+{
+	if (cmd == SOFTGPU_UNMAP)
+		assert_int_equal(hsa_amd_vmem_address_free(reserved, PART), HSA_STATUS_ERROR_RESOURCE_FREE);
+}
+
+/* The addresses are not free before the mapping has left the driver. */
+CASE(freed_in_unmap)
+{
+	hsa_amd_vmem_alloc_handle_t handle;
+	void *again;
+
+	FINE(hsa_amd_vmem_address_reserve(&reserved, PART, 0, 0));
+	FINE(hsa_amd_vmem_handle_create(gpu_pool, PART, MEMORY_TYPE_PINNED, 0, &handle));
+	FINE(hsa_amd_vmem_map(reserved, PART, 0, handle, 0));
+	device_meanwhile = free_addresses;
+	FINE(hsa_amd_vmem_unmap(reserved, PART));
+	device_meanwhile = NULL;
+	FINE(hsa_amd_vmem_address_free(reserved, PART));
+	FINE(hsa_amd_vmem_address_reserve(&again, PART, (uintptr_t)reserved, 0));
+	assert_ptr_equal(again, reserved);
+	FINE(hsa_amd_vmem_address_free(again, PART));
+	FINE(hsa_amd_vmem_handle_release(handle));
+}
+
+/* Access that could not be given is not there. */
+CASE(access_refused)
+{
+	hsa_amd_memory_access_desc_t all = { HSA_ACCESS_PERMISSION_RW, gpu };
+	hsa_access_permission_t now = HSA_ACCESS_PERMISSION_WO;
+	hsa_amd_vmem_alloc_handle_t handle;
+	char byte = 1;
+
+	FINE(hsa_amd_vmem_address_reserve(&reserved, PART, 0, 0));
+	FINE(hsa_amd_vmem_handle_create(gpu_pool, PART, MEMORY_TYPE_PINNED, 0, &handle));
+	FINE(hsa_amd_vmem_map(reserved, PART, 0, handle, 0));
+	device_fail(DEVICE_MMAP, 1, ENOMEM);
+	IS(OUT_OF_RESOURCES, hsa_amd_vmem_set_access(reserved, PART, &all, 1));
+	FINE(hsa_amd_vmem_get_access(reserved, &now, gpu));
+	assert_int_equal(now, HSA_ACCESS_PERMISSION_NONE);
+	assert_int_not_equal(hsa_memory_copy(reserved, &byte, 1), HSA_STATUS_SUCCESS);
+	FINE(hsa_amd_vmem_set_access(reserved, PART, &all, 1));
+	FINE(hsa_memory_copy(reserved, &byte, 1));
+	FINE(hsa_amd_vmem_unmap(reserved, PART));
+	FINE(hsa_amd_vmem_handle_release(handle));
+	FINE(hsa_amd_vmem_address_free(reserved, PART));
+}

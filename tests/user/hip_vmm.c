@@ -123,3 +123,64 @@ CASE(vmm)
 	NOT(InvalidValue, hipMemAddressFree(p, 4 * PART));
 	HIP(hipHostFree(host));
 }
+
+/* What is refused has no effect on a part of the range. */
+CASE(vmm_refused)
+{
+	hipMemAccessDesc access[2] = { both, both };
+	hipMemGenericAllocationHandle_t handle;
+	unsigned long long flags = 7;
+	char *p;
+
+	HIP(hipMemAddressReserve((void **)&p, 3 * PART, 0, NULL, 0));
+	HIP(hipMemCreate(&handle, PART, &prop, 0));
+	HIP(hipMemMap(p, PART, 0, handle, 0));
+	HIP(hipMemMap(p + PART, PART, 0, handle, 0));
+	HIP(hipMemSetAccess(p, 2 * PART, &both, 1));
+	NOT(InvalidValue, hipMemUnmap(p, 3 * PART));
+	NOT(InvalidValue, hipMemUnmap(p, 2 * PART - 64 * KIB));
+	access[0].flags = hipMemAccessFlagsProtNone;
+	access[1].location.id = 99;
+	NOT(InvalidDevice, hipMemSetAccess(p, PART, access, 2));
+	access[1] = both;
+	access[1].flags = (hipMemAccessFlags)2;
+	NOT(InvalidValue, hipMemSetAccess(p, PART, access, 2));
+	HIP(hipMemGetAccess(&flags, &both.location, p));
+	assert_int_equal(flags, hipMemAccessFlagsProtReadWrite);
+	p[0] = p[PART] = 1;
+	HIP(hipMemUnmap(p, 2 * PART));
+	HIP(hipMemRelease(handle));
+	/* The descriptor of a call that failed. */
+	NOT(InvalidValue, hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)-1,
+							  hipMemHandleTypePosixFileDescriptor));
+	HIP(hipMemAddressFree(p, 3 * PART));
+}
+
+/* Fills of memory that is not there are refused, as copies are. */
+CASE(fill_of_nothing)
+{
+	hipMemGenericAllocationHandle_t handle;
+	char *p, *gone, on_stack[7];
+
+	HIP(hipMalloc((void **)&gone, 4096));
+	HIP(hipFree(gone));
+	assert_int_not_equal(hipMemset(gone, 1, 4096), hipSuccess);
+	assert_int_not_equal(hipMemset(gone + 1, 1, 2), hipSuccess);
+	assert_int_not_equal(hsa_amd_memory_fill(gone, 1, 1), HSA_STATUS_SUCCESS);
+	HIP(hipMemAddressReserve((void **)&p, PART, 0, NULL, 0));
+	assert_int_not_equal(hipMemset(p, 1, PART), hipSuccess);
+	HIP(hipMemCreate(&handle, PART, &prop, 0));
+	HIP(hipMemMap(p, PART, 0, handle, 0));
+	assert_int_not_equal(hipMemset(p + 1, 1, 2), hipSuccess);
+	HIP(hipMemSetAccess(p, PART, &both, 1));
+	HIP(hipMemset(p, 1, PART));
+	HIP(hipMemset(p + 1, 2, 6));
+	assert_true(p[0] == 1 && p[1] == 2 && p[3] == 2 && p[4] == 2 && p[6] == 2 && p[7] == 1);
+	HIP(hipMemUnmap(p, PART));
+	HIP(hipMemRelease(handle));
+	HIP(hipMemAddressFree(p, PART));
+	/* The program's own memory. */
+	memset(on_stack, 0, sizeof(on_stack));
+	HIP(hipMemset(on_stack + 1, 3, 5));
+	assert_true(!on_stack[0] && on_stack[1] == 3 && on_stack[5] == 3 && !on_stack[6]);
+}

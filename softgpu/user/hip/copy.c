@@ -16,22 +16,31 @@ hipError_t hip_copy_run(const struct hip_copy *c)
 	return error;
 }
 
-/* HSA fills words. The CPU writes the other bytes, which have the same place in each word. */
+/*
+ * Writes bytes of one word, which have the same place in each word. By HSA, because the CPU's
+ * access to memory that is not there would end the process.
+ */
+static hipError_t fill_part(char *dst, size_t size, uint32_t value)
+{
+	const char *bytes = (const char *)&value + (uintptr_t)dst % 4;
+
+	return size ? hip_of_status(hsa_memory_copy(dst, bytes, size)) : hipSuccess;
+}
+
+/* HSA fills words. A value that is not one byte four times begins at a multiple of its size. */
 static hipError_t fill_row(char *dst, size_t size, uint32_t value)
 {
-	const char *bytes = (const char *)&value;
-	hipError_t error = hipSuccess;
-	size_t words;
+	size_t head = -(uintptr_t)dst % 4, words;
+	hipError_t error;
 
-	/* A value that is not one byte four times begins at a multiple of its size. */
-	for (; size && (uintptr_t)dst % 4; size--, dst++)
-		*dst = bytes[(uintptr_t)dst % 4];
-	words = size / 4;
-	if (words)
+	if (head > size)
+		head = size;
+	words = (size - head) / 4;
+	error = fill_part(dst, head, value);
+	dst += head;
+	if (!error && words)
 		error = hip_of_status(hsa_amd_memory_fill(dst, value, words));
-	for (size_t i = words * 4; !error && i < size; i++)
-		dst[i] = bytes[i % 4];
-	return error;
+	return error ? error : fill_part(dst + words * 4, (size - head) % 4, value);
 }
 
 hipError_t hip_fill_run(const struct hip_fill *f)

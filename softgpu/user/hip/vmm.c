@@ -154,7 +154,14 @@ HIP_EXPORT hipError_t hipMemMap(void *ptr, size_t size, size_t offset,
 	return hip_done(error);
 }
 
-/* The range consists of whole mappings. */
+/* The mapping that begins at ptr, and has at most this size. */
+static hipError_t mapping_at(char *ptr, size_t size, struct hip_memory *m)
+{
+	*m = hip_memory_at(ptr);
+	return m->mapped && m->base == ptr && m->size <= size ? hipSuccess : hipErrorInvalidValue;
+}
+
+/* The range consists of whole mappings; otherwise none is unmapped. */
 HIP_EXPORT hipError_t hipMemUnmap(void *ptr, size_t size)
 {
 	hipError_t error = hip_enter();
@@ -162,14 +169,15 @@ HIP_EXPORT hipError_t hipMemUnmap(void *ptr, size_t size)
 
 	if (!error && (!ptr || !size))
 		error = hipErrorInvalidValue;
+	for (size_t done = 0; done < size && !error; done += m.size)
+		error = mapping_at((char *)ptr + done, size - done, &m);
 	if (error)
 		return hip_done(error);
 	hip_work_wait_device(-1);
 	for (size_t done = 0; done < size && !error; done += m.size) {
-		m = hip_memory_at((char *)ptr + done);
-		if (!m.known || m.base != (char *)ptr + done || m.size > size - done)
-			return hip_done(hipErrorInvalidValue);
-		error = hip_of_status(hsa_amd_vmem_unmap(m.base, m.size));
+		error = mapping_at((char *)ptr + done, size - done, &m);
+		if (!error)
+			error = hip_of_status(hsa_amd_vmem_unmap(m.base, m.size));
 	}
 	return hip_done(error);
 }
@@ -190,6 +198,18 @@ static bool permissions_of(hipMemAccessFlags flags, hsa_access_permission_t *per
 	return false;
 }
 
+static hipError_t access_of(const hipMemAccessDesc *desc, hsa_amd_memory_access_desc_t *access)
+{
+	if (desc->location.type != hipMemLocationTypeDevice ||
+	    !permissions_of(desc->flags, &access->permissions))
+		return hipErrorInvalidValue;
+	if (!hip_device_ok(desc->location.id))
+		return hipErrorInvalidDevice;
+	access->agent_handle = hip_devices[desc->location.id].agent;
+	return hipSuccess;
+}
+
+/* After an error of one descriptor, none has an effect. */
 HIP_EXPORT hipError_t hipMemSetAccess(void *ptr, size_t size, const hipMemAccessDesc *desc,
 				      size_t count)
 {
@@ -198,16 +218,11 @@ HIP_EXPORT hipError_t hipMemSetAccess(void *ptr, size_t size, const hipMemAccess
 
 	if (!error && (!ptr || !size || !desc || !count))
 		error = hipErrorInvalidValue;
+	for (size_t i = 0; i < count && !error; i++)
+		error = access_of(&desc[i], &access);
 	for (size_t i = 0; i < count && !error; i++) {
-		if (desc[i].location.type != hipMemLocationTypeDevice ||
-		    !permissions_of(desc[i].flags, &access.permissions)) {
-			error = hipErrorInvalidValue;
-		} else if (!hip_device_ok(desc[i].location.id)) {
-			error = hipErrorInvalidDevice;
-		} else {
-			access.agent_handle = hip_devices[desc[i].location.id].agent;
-			error = hip_of_status(hsa_amd_vmem_set_access(ptr, size, &access, 1));
-		}
+		access_of(&desc[i], &access);
+		error = hip_of_status(hsa_amd_vmem_set_access(ptr, size, &access, 1));
 	}
 	return hip_done(error);
 }
@@ -250,12 +265,14 @@ HIP_EXPORT hipError_t hipMemExportToShareableHandle(void *shareable,
 }
 
 /*
- * The descriptor, cast to a pointer, as in HIP 7; or a pointer to it, as in HIP 6. An address is
- * greater than any descriptor.
+ * The descriptor, cast to a pointer, as in HIP 7; or a pointer to it, as in HIP 6. No address is
+ * in the range of an int, also of a negative one such as the -1 of a call that failed.
  */
 static int descriptor_of(const void *os_handle)
 {
-	return (uintptr_t)os_handle <= INT_MAX ? (int)(intptr_t)os_handle : *(const int *)os_handle;
+	intptr_t value = (intptr_t)os_handle;
+
+	return value >= INT_MIN && value <= INT_MAX ? (int)value : *(const int *)os_handle;
 }
 
 /* The caller keeps the descriptor. */

@@ -166,6 +166,21 @@ SGU_EXPORT hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 	return status || !size ? status : run(&c);
 }
 
+/* As copy_piece(): the memory may not be there. */
+static hsa_status_t fill_unknown(char *dst, uint32_t value, size_t size)
+{
+	uint32_t words[1024];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = value;
+	for (size_t done = 0, n; done < size; done += n) {
+		n = size - done < sizeof(words) ? size - done : sizeof(words);
+		if (!copy_piece(dst + done, words, n))
+			return HSA_STATUS_ERROR;
+	}
+	return HSA_STATUS_SUCCESS;
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
 {
 	struct softgpu_fill fill = {
@@ -193,6 +208,8 @@ SGU_EXPORT hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t co
 		return status;
 	if (!hsa_memory_hold(ptr, c.to, &held))
 		return HSA_STATUS_ERROR;
+	if (!held)
+		return fill_unknown(ptr, value, c.size);
 	fill.ctx = c.ctx;
 	if (c.gpu >= 0)
 		status = hsa_status_of(sgu_call(c.gpu, SOFTGPU_FILL, &fill));

@@ -36,6 +36,11 @@ struct hsa_phys {
 
 static struct reservation *reservations;
 static struct hsa_phys *all_phys;
+/*
+ * Mappings that are no longer in the table, but still in the driver, which waits for clients. When
+ * HSA is shut down meanwhile, their memory ends, and `phys' becomes NULL.
+ */
+static struct hsa_memory *leaving;
 static uint64_t last_id;
 
 static bool whole_pages(uint64_t a, uint64_t b)
@@ -107,6 +112,16 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uin
 	return hsa_amd_vmem_address_reserve_align(va, size, address, 0, flags);
 }
 
+/* Caller holds hsa_lock. */
+static bool is_leaving(const struct reservation *r)
+{
+	const struct hsa_memory *m = leaving;
+
+	while (m && (m->base < r->base || m->base >= r->base + r->size))
+		m = m->next;
+	return m;
+}
+
 static void release_addresses(struct reservation *r)
 {
 	struct softgpu_va release = { .size = sizeof(release), .va = (uintptr_t)r->base };
@@ -130,7 +145,7 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
 	if (!r)
 		goto out;
 	status = (hsa_status_t)HSA_STATUS_ERROR_RESOURCE_FREE;
-	if (hsa_mapping_in(r->base, r->size))
+	if (hsa_mapping_in(r->base, r->size) || is_leaving(r))
 		goto out;
 	*at = r->next;
 	release_addresses(r);
@@ -342,6 +357,20 @@ static struct hsa_memory *mapping_of(const void *va, size_t size)
 	return m && m->phys && m->base == va && m->size == size ? m : NULL;
 }
 
+/* Caller holds hsa_lock. */
+static void left(struct hsa_memory *m)
+{
+	struct hsa_memory **at = &leaving;
+
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	if (m->phys) {
+		m->phys->mapped--;
+		put_phys(m->phys);
+	}
+}
+
 SGU_EXPORT hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
 {
 	struct softgpu_va_range unmap = {
@@ -357,16 +386,17 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
 		} while (m && !hsa_memory_drop(m));
 		status = m ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 	}
+	if (m) {
+		m->next = leaving;
+		leaving = m;
+	}
 	pthread_mutex_unlock(&hsa_lock);
 	if (!m)
 		return status;
 	/* Without hsa_lock, because the driver waits until no client has the memory pinned. */
 	status = hsa_status_of(sgu_call(m->gpu, SOFTGPU_UNMAP, &unmap));
 	pthread_mutex_lock(&hsa_lock);
-	if (hsa_ready()) {
-		m->phys->mapped--;
-		put_phys(m->phys);
-	}
+	left(m);
 	pthread_mutex_unlock(&hsa_lock);
 	free(m);
 	return status;
@@ -399,6 +429,27 @@ static hsa_status_t apply_access(struct hsa_memory *m)
 		m->shown = !err;
 	}
 	return hsa_status_of(err);
+}
+
+/* Caller holds hsa_lock. After an error, the mapping has the access of before. */
+static hsa_status_t change_access(struct hsa_memory *m, const hsa_amd_memory_access_desc_t *desc,
+				  size_t count)
+{
+	uint8_t before[sizeof(m->access)];
+	hsa_status_t status;
+	int agent;
+
+	memcpy(before, m->access, sizeof(before));
+	for (size_t i = 0; i < count; i++) {
+		hsa_agent_number(desc[i].agent_handle, &agent);
+		*access_of(m, agent) = (uint8_t)desc[i].permissions;
+	}
+	status = apply_access(m);
+	if (status) {
+		memcpy(m->access, before, sizeof(before));
+		apply_access(m);
+	}
+	return status;
 }
 
 static bool permission_ok(hsa_access_permission_t permission)
@@ -434,7 +485,6 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
 {
 	hsa_status_t status = HSA_STATUS_ERROR_NOT_INITIALIZED;
 	struct hsa_memory *m;
-	int agent;
 
 	pthread_mutex_lock(&hsa_lock);
 	if (!hsa_ready())
@@ -445,11 +495,7 @@ SGU_EXPORT hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size,
 	status = check_access(va, size, desc, desc_cnt);
 	for (size_t done = 0; done < size && !status; done += m->size) {
 		m = hsa_memory_at((char *)va + done);
-		for (size_t i = 0; i < desc_cnt; i++) {
-			hsa_agent_number(desc[i].agent_handle, &agent);
-			*access_of(m, agent) = (uint8_t)desc[i].permissions;
-		}
-		status = apply_access(m);
+		status = change_access(m, desc, desc_cnt);
 	}
 out:
 	pthread_mutex_unlock(&hsa_lock);
@@ -588,6 +634,8 @@ out:
 /* The contexts' end has unmapped the memory. */
 void hsa_vmem_end(void)
 {
+	for (struct hsa_memory *m = leaving; m; m = m->next)
+		m->phys = NULL;
 	while (all_phys) {
 		all_phys->retained = all_phys->mapped = 0;
 		put_phys(all_phys);

@@ -170,7 +170,7 @@ hsa_status_t hsa_amd_memory_pool_free(void *ptr);
  */
 hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents,
 					 const uint32_t *flags, const void *ptr);
-/* Writes `count' words of 32 bits. */
+/* Writes `count' words of 32 bits.  ERROR: the memory is not there. */
 hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 
 /*
@@ -316,7 +316,7 @@ typedef struct hsa_amd_memory_access_desc_s {
 /*
  * Sizes and addresses are multiples of 64 KiB.  A mapping is of the whole memory of a handle, and
  * within one reservation.  The CPU sees it once any agent has access.  RESOURCE_FREE: memory is
- * mapped in the reservation.
+ * mapped in the reservation, or another thread's unmap has not returned yet.
  */
 hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t address, uint64_t flags);
 hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address,
