@@ -355,6 +355,9 @@ static int op_put(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	struct nvidia_p2p_page_table *table = which_table(s, c);
 	bool own = table && table == s->table && !(c->flags & W_KEEP), locked = false;
 
+	/* The callback came first: a client has nothing to put, and does not ask. */
+	if (!table && !c->value && !(c->flags & W_NULL_TABLE))
+		return 0;
 	if (c->flags & W_CLIENT_LOCK)
 		locked = client_lock(s);
 	if (persistent)
