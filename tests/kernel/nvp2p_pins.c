@@ -123,7 +123,6 @@ static int pins(struct gpu *g)
 	return (int)sg_need_info(g->fd).pins;
 }
 
-/* The table says which pin, the token who asks; the address and the other token nothing. */
 /* Releases differ: 610 and later check the pointer. */
 static void put_nothing(struct gpu *g)
 {
@@ -133,6 +132,7 @@ static void put_nothing(struct gpu *g)
 	EXPECT(T(.op = T_PUT_PERSISTENT, .flags = W_NULL_TABLE).ret, ret);
 }
 
+/* The table says which pin, the token who asks; the address and the other token nothing. */
 static void put_by_wrong_tokens(struct gpu *g)
 {
 	uint64_t va = need_alloc(g, PAGE64), elsewhere;

@@ -356,8 +356,10 @@ static int op_put(struct slot *s, struct nvp2p_test_call *c, bool persistent)
 	bool own = table && table == s->table && !(c->flags & W_KEEP), locked = false;
 
 	/* The callback came first: a client has nothing to put, and does not ask. */
-	if (!table && !c->value && !(c->flags & W_NULL_TABLE))
+	if (!table && !c->value && !(c->flags & (W_NULL_TABLE | W_STALE_TABLE))) {
+		c->ret = 0;
 		return 0;
+	}
 	if (c->flags & W_CLIENT_LOCK)
 		locked = client_lock(s);
 	if (persistent)

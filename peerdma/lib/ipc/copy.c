@@ -332,7 +332,10 @@ static bool on_device(struct queue *queue, struct buffer *last, const void *ptr)
 	return (uintptr_t)ptr - last->base < last->length || query_device(queue, last, ptr);
 }
 
-/* Stores the path that can copy the memory at an address of this process. A GPU's path can also copy host memory. */
+/*
+ * Stores the path that can copy the memory at an address of this process. A GPU's path can also
+ * copy host memory.
+ */
 static int path_for(struct queue *queue, struct buffer *last, const void *ptr,
 		    enum peerdma_ipc_path *path)
 {
