@@ -17,7 +17,7 @@ struct sg_release {
 	const char *version;	/* as the driver prints it; the end is no release of NVIDIA's */
 	u32 cuda;		/* 13000: CUDA 13.0 */
 	u32 capability;		/* 90: 9.0, that of the data centre GPU of this release's time */
-	bool rejects_null;	/* put_pages(NULL) is an error; before, it was nothing to do */
+	bool rejects_null;	/* as reported: put_pages(NULL) is an error, not nothing to do */
 };
 
 #define SG_RELEASE_DEFAULT	610
