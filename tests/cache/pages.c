@@ -36,17 +36,19 @@ int getpagesize(void)
 	return (int)BIG;
 }
 
+/* The place is found first: a file mapped at another one than the kernel's would begin elsewhere in the file. */
 void *mmap(void *want, size_t n, int prot, int flags, int fd, off_t offset)
 {
 	uintptr_t p, at;
 
 	MUST(!want);
 	n = whole(n);
-	p = (uintptr_t)syscall(SYS_mmap, NULL, n + BIG, prot, flags, fd, offset);
+	p = (uintptr_t)syscall(SYS_mmap, NULL, n + BIG, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	MUST(p != (uintptr_t)MAP_FAILED);
 	at = whole(p);
 	MUST(at == p || !syscall(SYS_munmap, p, at - p));
 	MUST(!syscall(SYS_munmap, at + n, p + BIG - at));
+	MUST((uintptr_t)syscall(SYS_mmap, at, n, prot, flags | MAP_FIXED, fd, offset) == at);
 	mapped += n;
 	return (void *)at;
 }
