@@ -194,8 +194,16 @@ class Machine:
         kind = "UNIX Open Kernel Module for x86_64" if opened else "UNIX x86_64 Kernel Module"
         self.put("proc/driver/nvidia/version", f"NVRM version: NVIDIA {kind}  {version}  Release Build\nGCC version:  gcc\n")
         self.module("nvidia", version)
-        for path in ["/dev/nvidiactl", "/dev/nvidia-uvm"] + [f"/dev/nvidia{n}" for n in range(len(self.gpus))]:
+        for path in ["/dev/nvidiactl", "/dev/nvidia-uvm"]:
             self.node(path)
+        for minor, address in enumerate(sorted(self.gpus)):
+            self.minor(address, minor)
+
+    def minor(self, address, minor):
+        """The driver's number of a GPU, which names its node."""
+        self.put(f"proc/driver/nvidia/gpus/{address}/information",
+                 f"Model: \t\t NVIDIA H200\nIRQ:   \t\t 16\nBus Location: \t {address}\nDevice Minor: \t {minor}\n")
+        self.node(f"/dev/nvidia{minor}")
 
     def rdma(self, count, flavour="inbox"):
         """flavour: the version of MLNX_OFED's modules, or the kernel's own."""
@@ -204,9 +212,19 @@ class Machine:
         symbols = ["ib_umem_dmabuf_get"] + (["ib_register_peer_memory_client"] if flavour != "inbox" else [])
         self.put("proc/kallsyms", "".join(f"0000000000000000 T {s}\t[ib_uverbs]\n" for s in symbols) + IMPORTS)
         for number in range(count):
-            self.put(f"sys/class/infiniband/mlx5_{number}/node_type", "1: CA\n")
-            self.node(f"/dev/infiniband/uverbs{number}")
+            self.rdma_device(f"mlx5_{number}", number)
         self.node("/dev/infiniband/rdma_cm")
+
+    def rdma_device(self, name, uverbs):
+        """Its node's number is any: not its number among the devices."""
+        self.put(f"sys/class/infiniband/{name}/node_type", "1: CA\n")
+        self.port_of(name)
+        self.put(f"sys/class/infiniband_verbs/uverbs{uverbs}/ibdev", name + "\n")
+        self.node(f"/dev/infiniband/uverbs{uverbs}")
+
+    def port_of(self, name, state="4: ACTIVE", phys_state="5: LinkUp", link_layer="InfiniBand", rate="400 Gb/sec (4X NDR)"):
+        for file, text in (("state", state), ("phys_state", phys_state), ("link_layer", link_layer), ("rate", rate)):
+            self.put(f"sys/class/infiniband/{name}/ports/1/{file}", text + "\n")
 
     def peermem(self):
         self.module("nvidia_peermem", "580.95.05")

@@ -173,7 +173,7 @@ static int doctor(void)
 		return -errno;
 	ret = machine_read(&m, t);
 	if (!ret) {
-		ret = doctor_run(&d, &m, -1, -1, false);
+		ret = doctor_run(&d, &m, &(struct doctor_options){ .a = -1, .b = -1 });
 		doctor_free(&d);
 	}
 	machine_free(&m);

@@ -456,7 +456,7 @@ static void run(const char *what, const char *a, const char *as_a, const char *b
 	}
 	memset(memory, 0x77, sizeof(memory));
 	if (!ret)
-		ret = doctor_run(&d, &m, other < 0 ? -1 : gpu, other < 0 ? -1 : other, true);
+		ret = doctor_run(&d, &m, &(struct doctor_options){ .a = other < 0 ? -1 : gpu, .b = other < 0 ? -1 : other, .probe = true });
 	if (ret) {
 		printf("error %d\n", ret);
 		return;

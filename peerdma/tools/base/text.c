@@ -110,3 +110,44 @@ void warn(const char *fmt, ...)
 	va_end(args);
 	fputc('\n', stderr);
 }
+
+/* The edits from one word to the other, by rows; words are cut to WORD. */
+#define WORD	48
+static unsigned int edits(const char *a, const char *b)
+{
+	unsigned int row[WORD + 1];
+	size_t n = strnlen(b, WORD);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 0; i < WORD && a[i]; i++) {
+		unsigned int corner = row[0];
+
+		row[0] = (unsigned int)i + 1;
+		for (size_t j = 0; j < n; j++) {
+			unsigned int best = corner + (a[i] != b[j]);
+
+			best = row[j] + 1 < best ? row[j] + 1 : best;
+			corner = row[j + 1];
+			best = corner + 1 < best ? corner + 1 : best;
+			row[j + 1] = best;
+		}
+	}
+	return row[n];
+}
+
+const char *text_nearest(const char *word, const char *(*at)(size_t n))
+{
+	const char *nearest = NULL;
+	unsigned int best = 3;
+
+	for (size_t n = 0; at(n); n++) {
+		unsigned int distance = edits(word, at(n));
+
+		if (distance < best && distance < strlen(at(n))) {
+			best = distance;
+			nearest = at(n);
+		}
+	}
+	return nearest;
+}

@@ -53,7 +53,7 @@ struct tool_own {
 	bool *given;
 	bool path;		/* that value is the path of a file or a folder: not empty */
 };
-#define TOOL_OWN_MAX	8
+#define TOOL_OWN_MAX	16
 /*
  * An empty path is most often a shell's variable that is not set, and must not be taken for no path. False: it is one, and that was
  * said; then the command ends with EXIT_UNKNOWN, or what else it has for errors. name: the subcommand, or NULL.
@@ -87,6 +87,11 @@ void text_pad_to(FILE *to, const char *s, int width);
 /* "64 KiB", "1.5 GiB": exact or one decimal */
 const char *text_size(uint64_t bytes, char buf[32]);
 const char *text_mib(uint64_t bytes, char buf[32]);	/* "262144 MiB", as nvidia-smi -q */
+/*
+ * Of the words that at() has, up to NULL, the one that was meant: at most two letters are missing,
+ * too many, or others.  NULL: none.
+ */
+const char *text_nearest(const char *word, const char *(*at)(size_t n));
 void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Strictly a number, all of it, that fits: decimal or 0x. */

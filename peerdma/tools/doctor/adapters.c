@@ -101,11 +101,31 @@ static bool no_driver(const struct adapter *a, struct adapter_answer *out)
 	return true;
 }
 
+/* Do this kernel and its RDMA core take dma-bufs at all? */
+static enum answer rdma_takes_dmabuf(struct doctor *d, char why[160])
+{
+	*why = 0;
+	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
+		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s",
+			 d->machine->release);
+		return ANSWER_NO;
+	}
+	if (kernel_symbol(d, "ib_umem_dmabuf_get") == ANSWER_NO) {
+		snprintf(why, 160, "this RDMA core has no ib_umem_dmabuf_get");
+		return ANSWER_NO;
+	}
+	return kernel_symbol(d, "ib_umem_dmabuf_get");
+}
+
 void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
 {
 	*out = (struct adapter_answer){ 0 };
 	if (no_function(a, out) || no_driver(a, out))
 		return;
+	if (rdma_takes_dmabuf(d, out->why) == ANSWER_NO) {
+		answer(out, ANSWER_NO, "/proc/kallsyms", "boot a newer kernel, or use peer memory");
+		return;
+	}
 	answer(out, driver_imports_dmabuf(d, a->driver), "/proc/kallsyms", NULL);
 	if (out->answer == ANSWER_UNKNOWN) {
 		snprintf(out->why, sizeof(out->why), "not known whether %s imports dma-bufs: the kernel's symbols cannot be read",
@@ -160,14 +180,12 @@ static bool is_persistent(const char *client)
 
 static void clients(struct doctor *d, bool *any, bool *persistent)
 {
-	const char *names;
+	struct peer_client client;
 
 	*any = *persistent = false;
-	if (tree_list(d->tree, MEMORY_PEERS, &names))
-		return;
-	for (; *names; names = tree_next(names)) {
+	for (unsigned int n = 0; peer_client(d, n, &client); n++) {
 		*any = true;
-		*persistent |= is_persistent(names);
+		*persistent |= is_persistent(client.name);
 	}
 }
 
@@ -198,8 +216,10 @@ static void by_our_core(struct doctor *d, const struct adapter *a, struct adapte
 static void by_vendor(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
 {
 	char version[64];
-	bool with_it = !tree_word(d->tree, "/sys/module/mlx5_core/version", version,
-				  sizeof(version)) && !strncmp(a->driver, "mlx5_ib", 8);
+	bool with_it = (!tree_word(d->tree, "/sys/module/mlx5_core/version", version,
+				   sizeof(version)) && !strcmp(a->driver, "mlx5_ib")) ||
+		/* Broadcom's own core, and the driver that comes with it */
+		(module_loaded(d, "ib_peer_mem") && !strcmp(a->driver, "bnxt_re"));
 
 	answer(out, with_it ? ANSWER_YES : ANSWER_UNKNOWN, "/proc/kallsyms", NULL);
 	snprintf(out->why, sizeof(out->why), "a vendor's core: %s%s", a->driver,
@@ -252,43 +272,66 @@ static enum answer adapters_import_dmabuf(struct doctor *d)
 	return best;
 }
 
-enum answer dmabuf_works(struct doctor *d, char why[160])
+/* Do the kernel and the GPU's driver give its memory as a dma-buf? */
+static enum answer amd_exports(struct doctor *d, char why[160])
+{
+	char file[128], moves, p2p;
+
+	moves = always_moves(d) ? 'y' : kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
+	p2p = kernel_config(d, "PCI_P2PDMA", file);
+	if (moves == '?' || p2p == '?') {
+		snprintf(why, 160, "the kernel's configuration cannot be read");
+		return ANSWER_UNKNOWN;
+	}
+	if (moves != 'y' || p2p != 'y') {
+		snprintf(why, 160, "the kernel is built without %s",
+			 moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
+		return ANSWER_NO;
+	}
+	return ANSWER_YES;
+}
+
+static enum answer nvidia_exports(struct doctor *d, char why[160])
 {
 	struct driver_release release;
-	char file[128], moves, p2p;
-	enum answer imports = adapters_import_dmabuf(d);
 
+	nvidia_release(d, &release);
+	if (!release.known) {
+		snprintf(why, 160, "the release of NVIDIA's driver is not known");
+		return ANSWER_UNKNOWN;
+	}
+	if (release.opened && release.major >= 515)
+		return ANSWER_YES;
+	snprintf(why, 160, "only NVIDIA's open kernel modules from 515 on export dma-buf, and this is %s %s",
+		 release.opened ? "open" : "proprietary", release.text);
+	return ANSWER_NO;
+}
+
+enum answer gpu_exports_dmabuf(struct doctor *d, const struct device *gpu, char why[160])
+{
 	*why = 0;
+	if (gpu->vendor == VENDOR_AMD)
+		return amd_exports(d, why);
+	if (gpu->vendor == VENDOR_NVIDIA)
+		return nvidia_exports(d, why);
+	if (device_is_softgpu(gpu) && *gpu->driver)
+		return ANSWER_YES;
+	snprintf(why, 160, "not known whether this maker's driver exports dma-bufs");
+	return ANSWER_UNKNOWN;
+}
+
+enum answer dmabuf_works(struct doctor *d, char why[160])
+{
+	enum answer imports = adapters_import_dmabuf(d), takes = rdma_takes_dmabuf(d, why), exports;
+
+	if (takes == ANSWER_NO)
+		return takes;
 	if (imports == ANSWER_NO) {
 		snprintf(why, 160, "no RDMA driver that is loaded imports dma-bufs");
 		return ANSWER_NO;
 	}
-	if (kernel_at_least(d, 5, 12) == ANSWER_NO) {
-		snprintf(why, 160, "RDMA takes dma-buf since Linux 5.12, and this is %s",
-			 d->machine->release);
-		return ANSWER_NO;
-	}
-	if (kernel_symbol(d, "ib_umem_dmabuf_get") == ANSWER_NO) {
-		snprintf(why, 160, "this RDMA core has no ib_umem_dmabuf_get");
-		return ANSWER_NO;
-	}
-	if (any_gpu_of(d, VENDOR_AMD)) {
-		moves = always_moves(d) ? 'y' : kernel_config(d, "DMABUF_MOVE_NOTIFY", file);
-		p2p = kernel_config(d, "PCI_P2PDMA", file);
-		if (moves == '?')
-			return ANSWER_UNKNOWN;
-		if (moves != 'y' || p2p != 'y')
-			snprintf(why, 160, "the kernel is built without %s",
-				 moves != 'y' ? "DMABUF_MOVE_NOTIFY" : "PCI_P2PDMA");
-		return moves == 'y' && p2p == 'y' ? imports : ANSWER_NO;
-	}
-	nvidia_release(d, &release);
-	if (!release.known)
-		return ANSWER_UNKNOWN;
-	if (!release.opened || release.major < 515) {
-		snprintf(why, 160, "only NVIDIA's open kernel modules from 515 on export dma-buf, and this is %s %s",
-			 release.opened ? "open" : "proprietary", release.text);
-		return ANSWER_NO;
-	}
-	return imports == ANSWER_YES ? kernel_symbol(d, "ib_umem_dmabuf_get") : ANSWER_UNKNOWN;
+	exports = any_gpu_of(d, VENDOR_AMD) ? amd_exports(d, why) : nvidia_exports(d, why);
+	if (exports != ANSWER_YES)
+		return exports;
+	return imports == ANSWER_YES ? takes : ANSWER_UNKNOWN;
 }

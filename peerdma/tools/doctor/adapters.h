@@ -6,10 +6,10 @@
 
 #include "doctor.h"
 
-#define INFINIBAND	"/sys/class/infiniband"
-#define MEMORY_PEERS	"/sys/kernel/mm/memory_peers"
+#define INFINIBAND	RDMA_DEVICES
 #define PEER_REGISTER	"ib_register_peer_memory_client"
 #define PEER_CORE	"peerdma_peer_core"
+#define PEER_OURS	"peerdma_peermem"
 
 struct adapter {
 	char name[64];			/* "mlx5_0" */
@@ -28,6 +28,21 @@ struct adapter_answer {
 };
 void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
+
+/* peer_clients.c */
+struct peer_client {
+	const char *folder;		/* where it is listed */
+	char name[64], version[32];	/* "" without one */
+	unsigned int vendor;		/* whose memory it speaks for; 0: not known */
+	bool ours;			/* peerdma_peermem's */
+};
+bool peer_client(struct doctor *d, unsigned int n, struct peer_client *out);	/* the nth; false: no more */
+/* The first of that maker's that is not ours. */
+bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *out);
+
+/* Is the GPU's memory given to peers at all?  why: "" or what is missing. */
+enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char why[160]);
+enum answer gpu_exports_dmabuf(struct doctor *d, const struct device *gpu, char why[160]);
 
 /* Whether network adapters here can be given the GPUs' memory as dma-buf. */
 enum answer dmabuf_works(struct doctor *d, char why[160]);

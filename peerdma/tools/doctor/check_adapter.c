@@ -13,9 +13,9 @@ static bool applies(const struct doctor *d)
 
 static bool is_concerned(const struct doctor *d, const struct adapter *a)
 {
-	return !d->chosen ||
-	       (a->function &&
-		device_concerned(d, (unsigned int)(a->function - d->machine->devices)));
+	if (!a->function)
+		return !d->chosen;
+	return device_concerned(d, (unsigned int)(a->function - d->machine->devices));
 }
 
 static void subject(const struct adapter *a, char out[160])
@@ -25,17 +25,16 @@ static void subject(const struct adapter *a, char out[160])
 		 a->software ? " (software)" : "");
 }
 
-/* A program's device that reaches host memory is no fault of a machine that has other adapters. */
-static enum verdict verdict(const struct adapter *a, enum answer dmabuf, enum answer peer,
-			    bool others)
+/* A program's device that reaches host memory is no fault. */
+static enum verdict verdict(const struct adapter *a, enum answer dmabuf, enum answer peer)
 {
-	if (dmabuf == ANSWER_YES || peer == ANSWER_YES || (a->software && !a->function && others))
+	if (dmabuf == ANSWER_YES || peer == ANSWER_YES || (a->software && !a->function))
 		return VERDICT_OK;
 	return dmabuf == ANSWER_UNKNOWN || peer == ANSWER_UNKNOWN ? VERDICT_UNKNOWN :
 	       VERDICT_BROKEN;
 }
 
-static void one(struct doctor *d, const struct adapter *a, bool others)
+static void one(struct doctor *d, const struct adapter *a)
 {
 	struct adapter_answer dmabuf, peer;
 	char words[160];
@@ -44,7 +43,9 @@ static void one(struct doctor *d, const struct adapter *a, bool others)
 	adapter_dmabuf(d, a, &dmabuf);
 	adapter_peer(d, a, &peer);
 	subject(a, words);
-	f = say(d, verdict(a, dmabuf.answer, peer.answer, others), "%s", words);
+	f = say(d, verdict(a, dmabuf.answer, peer.answer), "%s", words);
+	f->ways = WAYS_RDMA;
+	f->device = a->function ? (int)(a->function - d->machine->devices) : NO_DEVICE;
 	evidence(d, f, "driver", "%s%s", *a->driver ? a->driver : "not known",
 		 a->software ? ": software, its figures say nothing "
 		 "about hardware" : "");
@@ -78,18 +79,13 @@ static void run(struct doctor *d)
 {
 	const char *names, *s;
 	struct adapter a;
-	bool others = false;
 
 	if (tree_list(d->tree, INFINIBAND, &names))
 		return;
 	for (s = names; *s; s = tree_next(s)) {
 		adapter_read(d, s, &a);
-		others |= a.function != NULL;
-	}
-	for (s = names; *s; s = tree_next(s)) {
-		adapter_read(d, s, &a);
 		if (is_concerned(d, &a))
-			one(d, &a, others);
+			one(d, &a);
 	}
 }
 

@@ -32,13 +32,13 @@ static void run(struct doctor *d)
 			continue;
 		if (figure(d, g, "mem_info_vram_total", &total) ||
 		    figure(d, g, "mem_info_vis_vram_total", &visible) || total <= 0) {
-			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence_device(d, f, g, "mem_info_vis_vram_total");
 			consequence(d, f, "not known whether all of its memory is in the BAR");
 			remedy(d, f, "load amdgpu and look again");
 			continue;
 		}
-		f = say(d, visible < total ? VERDICT_BROKEN : VERDICT_OK, "%s", g->label);
+		f = say_device(d, visible < total ? VERDICT_BROKEN : VERDICT_OK, i, WAYS_PCI);
 		evidence(d, f, "mem_info_vis_vram_total", "%s of %s are in the BAR",
 			 text_size((uint64_t)visible, a), text_size((uint64_t)total, b));
 		if (visible < total) {

@@ -16,6 +16,17 @@ static bool applies(const struct doctor *d)
 	return false;
 }
 
+static struct finding *say_gpu(struct doctor *d, enum verdict v, const struct gpu *g, int device)
+{
+	struct finding *f;
+
+	if (device >= 0)
+		return say_device(d, v, (unsigned int)device, WAYS_PCI);
+	f = say(d, v, "%s", g->name);
+	f->ways = WAYS_PCI;
+	return f;
+}
+
 static void run(struct doctor *d)
 {
 	char used[32], total[32];
@@ -35,14 +46,13 @@ static void run(struct doctor *d)
 		if (device >= 0 && !device_concerned(d, (unsigned int)device))
 			continue;
 		if (!g->has_bar1 || !g->total) {
-			f = say(d, VERDICT_UNKNOWN, "%s",
-				device >= 0 ? d->machine->devices[device].label : g->name);
+			f = say_gpu(d, VERDICT_UNKNOWN, g, device);
 			evidence(d, f, "NVML", "reports nothing about BAR1");
 			consequence(d, f, "how full BAR1 is cannot be seen, as with MIG instances and virtual GPUs");
 			continue;
 		}
-		f = say(d, g->used > g->total - g->total / 10 ? VERDICT_BROKEN : VERDICT_OK, "%s",
-			device >= 0 ? d->machine->devices[device].label : g->name);
+		f = say_gpu(d, g->used > g->total - g->total / 10 ? VERDICT_BROKEN : VERDICT_OK, g,
+			    device);
 		evidence(d, f, "NVML", "BAR1 %s used of %s", text_mib(g->used, used),
 			 text_mib(g->total, total));
 		if (f->verdict == VERDICT_BROKEN) {

@@ -31,7 +31,7 @@ static void run(struct doctor *d)
 			continue;
 		bar = pci_aperture(&g->bars, 0);
 		if (bar < 0) {
-			f = say(d, VERDICT_BROKEN, "%s", g->label);
+			f = say_device(d, VERDICT_BROKEN, i, WAYS_PCI);
 			evidence(d, f, "resource", "%s has no prefetchable memory BAR", g->name);
 			consequence(d, f, "there is no window to its memory");
 			remedy(d, f,
@@ -39,7 +39,7 @@ static void run(struct doctor *d)
 			continue;
 		}
 		length = g->bars.bars[bar].length;
-		f = say(d, length > SMALL ? VERDICT_OK : VERDICT_SLOW, "%s", g->label);
+		f = say_device(d, length > SMALL ? VERDICT_OK : VERDICT_SLOW, i, WAYS_PCI);
 		evidence(d, f, "resource", "%s: BAR1 (resource %d) is %s", g->name, bar,
 			 text_size(length, size));
 		if (g->rebar_sizes)

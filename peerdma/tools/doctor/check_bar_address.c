@@ -15,7 +15,7 @@ static void run(struct doctor *d)
 		if (!device_concerned(d, i) || x->kind == DEVICE_BRIDGE || x->kind == DEVICE_OTHER)
 			continue;
 		if (!x->has_bars) {
-			f = say(d, VERDICT_UNKNOWN, "%s", x->label);
+			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence_device(d, f, x, "resource");
 			consequence(d, f, "its BARs are not known");
 			continue;
@@ -24,7 +24,7 @@ static void run(struct doctor *d)
 			if (!x->bars.bars[bar].unset)
 				continue;
 			if (!f)
-				f = say(d, VERDICT_BROKEN, "%s", x->label);
+				f = say_device(d, VERDICT_BROKEN, i, WAYS_PCI);
 			evidence(d, f, "resource", "%s: BAR %u of %s has no address", x->name, bar,
 				 text_size(x->bars.bars[bar].length, size));
 		}
@@ -33,7 +33,7 @@ static void run(struct doctor *d)
 			remedy(d, f, "turn on \"Above 4G Decoding\" (\"large BAR\", \"64-bit MMIO\") in the firmware; failing that, try pci=realloc "
 			       "on the kernel's command line");
 		} else {
-			f = say(d, VERDICT_OK, "%s", x->label);
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 			evidence(d, f, "resource", "every BAR has an address");
 		}
 	}

@@ -34,19 +34,19 @@ static void run(struct doctor *d)
 			continue;
 		name = name_of(d, g, &source);
 		if (!name) {
-			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence(d, f, "name", "neither NVML nor pci.ids names it");
 			consequence(d, f, "not known whether this board has GPUDirect RDMA: consumer boards (GeForce) do not");
 			remedy(d, f,
 			       "install the driver's user-space libraries, or the package pci.ids");
 		} else if (strstr(name, "GeForce") || strstr(name, "TITAN")) {
-			f = say(d, VERDICT_BROKEN, "%s", g->label);
+			f = say_device(d, VERDICT_BROKEN, i, WAYS_PCI);
 			evidence(d, f, source, "%s", name);
 			consequence(d, f, "NVIDIA offers GPUDirect RDMA on data-centre and workstation boards only: here pinning fails with \"Invalid "
 				    "argument\", without a reason");
 			remedy(d, f, "use a data-centre or RTX workstation board, or stage through host memory");
 		} else {
-			f = say(d, VERDICT_OK, "%s", g->label);
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 			evidence(d, f, source, "%s", name);
 		}
 	}

@@ -34,16 +34,14 @@ static void run(struct doctor *d)
 {
 	for (unsigned int i = 0; i < d->pair_count; i++) {
 		const struct pair *p = &d->pairs[i];
-		const struct device *a = &d->machine->devices[p->a],
-			*b = &d->machine->devices[p->b];
 		char file[128], has;
 		struct finding *f;
 
 		if (!trap(d, p))
 			continue;
 		has = kernel_config(d, "PCI_P2PDMA", file);
-		f = say(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN,
-			"%s and %s", a->label, b->label);
+		f = say_pair(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN,
+			     p, WAY(WAY_P2PDMA) | WAY(WAY_DMABUF));
 		evidence(d, f, "path", "%s, below one switch of a virtual machine",
 			 path_name(p->path));
 		evidence(d, f, "IOMMU", "translating");

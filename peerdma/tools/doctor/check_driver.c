@@ -27,6 +27,14 @@ static bool has_callback_race(const struct driver_release *r)
 	return r->major != 535 || before(r, 535, 14, 0);
 }
 
+static struct finding *say_driver(struct doctor *d, enum verdict v, unsigned int ways)
+{
+	struct finding *f = say(d, v, "NVIDIA's driver");
+
+	f->ways = ways;
+	return f;
+}
+
 static void run(struct doctor *d)
 {
 	struct driver_release r;
@@ -36,7 +44,7 @@ static void run(struct doctor *d)
 	if (!r.known) {
 		bool loaded = module_loaded(d, "nvidia");
 
-		f = say(d, loaded ? VERDICT_UNKNOWN : VERDICT_BROKEN, "NVIDIA's driver");
+		f = say_driver(d, loaded ? VERDICT_UNKNOWN : VERDICT_BROKEN, WAYS_ALL);
 		evidence_file(d, f, NVIDIA_VERSION);
 		evidence(d, f, "/sys/module/nvidia", loaded ? "there" : "not there");
 		consequence(d, f, loaded ? "the release could not be read" :
@@ -45,7 +53,8 @@ static void run(struct doctor *d)
 		       "modprobe nvidia; if it fails, dmesg says why");
 		return;
 	}
-	f = say(d, has_callback_race(&r) ? VERDICT_BROKEN : VERDICT_OK, "NVIDIA's driver");
+	f = say_driver(d, has_callback_race(&r) ? VERDICT_BROKEN : VERDICT_OK,
+		       WAY(WAY_NVP2P) | WAY(WAY_PEERMEM));
 	evidence(d, f, NVIDIA_VERSION, "%s, %s kernel modules", r.text,
 		 r.opened ? "open" : "proprietary");
 	if (has_callback_race(&r)) {

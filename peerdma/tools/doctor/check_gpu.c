@@ -46,24 +46,21 @@ static void run(struct doctor *d)
 		if (!device_concerned(d, i))
 			continue;
 		if (!wanted) {
-			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_ALL);
 			evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");
 			consequence(d, f, "this vendor uses dma-buf, which the doctor checks only in part");
 		} else if (!strcmp(g->driver, wanted)) {
-			f = say(d, VERDICT_OK, "%s", g->label);
+			f = say_device(d, VERDICT_OK, i, WAYS_ALL);
 			evidence(d, f, "driver", "%s", g->driver);
 			if (device_is_softgpu(g))
 				consequence(d, f,
 					    "this is peerdma's software GPU, a stand-in for tests");
 		} else if (!strcmp(g->driver, "vfio-pci")) {
-			f = say(d, VERDICT_BROKEN, "%s", g->label);
+			f = say_device(d, VERDICT_OK, i, WAYS_ALL);
 			evidence(d, f, "driver", "vfio-pci");
-			consequence(d, f, "the GPU is set aside for a virtual machine: its memory cannot be reached from here");
-			remedy(d, f,
-			       "look from inside that virtual machine, or give the GPU back to %s",
-			       wanted);
+			consequence(d, f, "the GPU is set aside for a virtual machine, or a program that drives it: its memory is that one's to give");
 		} else {
-			f = say(d, VERDICT_BROKEN, "%s", g->label);
+			f = say_device(d, VERDICT_BROKEN, i, WAYS_ALL);
 			evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");
 			consequence(d, f, "without %s nothing can pin the GPU's memory", wanted);
 			remedy(d, f, strcmp(g->driver, "nouveau") ? "modprobe %s" :

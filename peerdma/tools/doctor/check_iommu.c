@@ -33,9 +33,8 @@ static void run(struct doctor *d)
 		if (!device_concerned(d, i) || x->kind == DEVICE_BRIDGE ||
 		    x->kind == DEVICE_OTHER || (x->kind == DEVICE_GPU && !d->chosen))
 			continue;
-		f = say(d, x->iommu == IOMMU_UNKNOWN ? VERDICT_UNKNOWN :
-			   x->iommu == IOMMU_TRANSLATING ? VERDICT_SLOW : VERDICT_OK,
-			"%s", x->label);
+		f = say_device(d, x->iommu == IOMMU_UNKNOWN ? VERDICT_UNKNOWN :
+			   x->iommu == IOMMU_TRANSLATING ? VERDICT_SLOW : VERDICT_OK, i, WAYS_PCI);
 		source(x, file);
 		evidence(d, f, file, "%s", values[x->iommu]);
 		if (x->iommu == IOMMU_UNKNOWN) {

@@ -12,6 +12,7 @@ static bool applies(const struct doctor *d)
 struct kernel_option {
 	const char *name, *lacking;
 	bool amd_only;
+	unsigned int ways;		/* that need it */
 	/* On kernels where the option is gone because its feature is always there; and what that changes for drivers unaware of it. */
 	bool (*always)(const struct doctor *d);
 	const char *since, *unaware;
@@ -22,11 +23,13 @@ static const struct kernel_option options[] = {
 		.name = "PCI_P2PDMA",
 		.lacking =
 		"the kernel's own peer-to-peer DMA gives no drive or adapter a device's memory",
+		.ways = WAY(WAY_P2PDMA),
 	}, {
 		.name = "DMABUF_MOVE_NOTIFY",
 		.lacking =
 		"UCX and perftest do not use dma-buf, and amdgpu moves exported memory to the host",
 		.amd_only = true,
+		.ways = WAY(WAY_DMABUF),
 		.always = always_moves,
 		.since = "7.1",
 		.unaware =
@@ -35,6 +38,7 @@ static const struct kernel_option options[] = {
 		.name = "HSA_AMD_P2P",
 		.lacking = "GPUs of AMD do not reach each other's memory over PCIe",
 		.amd_only = true,
+		.ways = WAY(WAY_P2PDMA),
 	},
 };
 
@@ -52,10 +56,9 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 	char file[128], has = kernel_config(d, option->name, file);
 	struct finding *f;
 
-	/* With NVIDIA's GPUs nvidia-fs does without it. */
-	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK :
-		   option->amd_only ? VERDICT_BROKEN : VERDICT_SLOW,
+	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : VERDICT_BROKEN,
 		"CONFIG_%s", option->name);
+	f->ways = option->ways;
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {
 		consequence(d, f, "the kernel's configuration is not known");

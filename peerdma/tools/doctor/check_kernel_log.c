@@ -101,7 +101,7 @@ static void look(struct doctor *d, const char *data, const struct trouble *t,
 	}
 	if (!count)
 		return;
-	f = say(d, t->verdict, "%s", device->label);
+	f = say_device(d, t->verdict, (unsigned int)(device - d->machine->devices), WAYS_PCI);
 	evidence(d, f, TREE_LOG, "%.*s", last_length < 200 ? (int)last_length : 200, last);
 	if (count > 1)
 		evidence(d, f, TREE_LOG, "%s%u such messages since the kernel was booted",

@@ -34,6 +34,7 @@ static void limit(struct doctor *d, const char *data, const char *name, uint64_t
 		return;
 	}
 	f = say(d, value < enough ? VERDICT_SLOW : VERDICT_OK, "%s", name);
+	f->ways = WAYS_RDMA;
 	if (value == UINT64_MAX)
 		evidence(d, f, LIMITS, "unlimited");
 	else

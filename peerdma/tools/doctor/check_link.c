@@ -31,24 +31,23 @@ static void run(struct doctor *d)
 		const struct device *x = &d->machine->devices[i];
 		unsigned int speed = 0, width = 0;
 		char now[32], best[32];
-		const char *name = *x->label ? x->label : x->name;
 		struct finding *f;
 
 		if (!concerned(d, i) || !x->link.known || !link_is_upward(x))
 			continue;
 		if (!link_is_slow(d->machine, x, &speed, &width)) {
-			f = say(d, VERDICT_OK, "%s", name);
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 			evidence_device(d, f, x, "current_link_speed");
 			evidence_device(d, f, x, "current_link_width");
 			continue;
 		}
 		/* GPUs lower the speed when they have nothing to do; lanes stay. */
-		f = say(d, x->link.width == width && x->kind == DEVICE_GPU ?
-			VERDICT_UNKNOWN : VERDICT_SLOW, "%s", name);
+		f = say_device(d, x->link.width == width && x->kind == DEVICE_GPU ? VERDICT_OK :
+			       VERDICT_SLOW, i, WAYS_PCI);
 		evidence(d, f, "link", "%s: runs at %s, both ends can do %s", x->name,
 			 link_text(x->link.speed, x->link.width, now),
 			 link_text(speed, width, best));
-		if (f->verdict == VERDICT_UNKNOWN) {
+		if (f->verdict == VERDICT_OK) {
 			consequence(d, f, "an idle GPU lowers its link's speed, so this may be normal or a fault");
 			remedy(d, f, "look again while the GPU works");
 		} else {

@@ -5,76 +5,118 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "adapters.h"
 
-static bool in_container(struct doctor *d)
-{
-	return tree_exists(d->tree, "/.dockerenv") || tree_exists(d->tree, "/run/.containerenv") ||
-	       tree_exists(d->tree, "/run/systemd/container");
-}
+/* A node that programs need, and what depends on it. */
+struct needed {
+	char path[64];
+	const char *what, *make;
+	int device;			/* or ANY_DEVICE, NO_DEVICE */
+	unsigned int ways;
+};
 
-static void node(struct doctor *d, const char *path, const char *what, const char *make)
+static void node(struct doctor *d, const struct needed *need)
 {
 	struct tree_node n;
 	struct finding *f;
-	int ret = tree_node(d->tree, path, &n);
+	int ret = tree_node(d->tree, need->path, &n);
 
-	f = say(d, !ret && n.usable ? VERDICT_OK : VERDICT_BROKEN, "%s", path);
+	f = say(d, !ret && n.usable ? VERDICT_OK : VERDICT_BROKEN, "%s", need->path);
+	f->ways = need->ways;
+	f->device = need->device;
 	if (ret) {
-		evidence(d, f, path, "%s", strerror(-ret));
-		consequence(d, f, "%s", what);
-		remedy(d, f, in_container(d) ? "pass the node into the container (--device, or its operator's or plugin's setting)" : "%s", make);
+		evidence(d, f, need->path, "%s", strerror(-ret));
+		consequence(d, f, "%s", need->what);
+		remedy(d, f, "%s", d->machine->container ?
+		       "pass the node into the container (--device, or its operator's or plugin's setting)" : need->make);
 	} else if (!n.usable) {
-		evidence(d, f, path, "there, mode %04o, but this user may not open it",
+		evidence(d, f, need->path, "there, mode %04o, but this user may not open it",
 			 n.mode & 07777);
-		consequence(d, f, "%s", what);
+		consequence(d, f, "%s", need->what);
 		remedy(d, f, "give the user the node's group, or fix its udev rule");
 	} else {
-		evidence(d, f, path, "there, and this user may use it");
+		evidence(d, f, need->path, "there, and this user may use it");
 	}
 }
 
-static void verbs(struct doctor *d)
+static void adapter(struct doctor *d, const char *name)
 {
-	char path[128];
-	const char *names;
-	unsigned int count = 0;
+	struct needed need = {
+		.what = "programs cannot use this RDMA device", .make = "modprobe ib_uverbs",
+		.ways = WAYS_RDMA, .device = NO_DEVICE,
+	};
+	struct adapter a;
+	struct finding *f;
+	int number = rdma_uverbs(d->tree, name);
 
-	if (tree_list(d->tree, "/sys/class/infiniband", &names))
-		return;
-	for (; *names; names = tree_next(names), count++) {
-		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%u", count);
-		node(d, path, "programs cannot use this RDMA device", "modprobe ib_uverbs");
+	adapter_read(d, name, &a);
+	if (a.function) {
+		need.device = (int)(a.function - d->machine->devices);
+		/* Its host's, and not given to this container */
+		if (!device_concerned(d, (unsigned int)need.device))
+			return;
 	}
+	if (number >= 0) {
+		snprintf(need.path, sizeof(need.path), "/dev/infiniband/uverbs%d", number);
+		node(d, &need);
+		return;
+	}
+	/* Captured without that folder: what the node is called is not known. */
+	if (!tree_exists(d->tree, RDMA_VERBS) && module_loaded(d, "ib_uverbs"))
+		return;
+	f = say(d, VERDICT_BROKEN, "%s", name);
+	f->ways = need.ways;
+	f->device = need.device;
+	evidence(d, f, RDMA_VERBS, "none for %s", name);
+	consequence(d, f, "%s", need.what);
+	remedy(d, f, "%s", need.make);
+}
+
+static void adapters(struct doctor *d)
+{
+	const char *names;
+
+	if (tree_list(d->tree, RDMA_DEVICES, &names))
+		return;
+	for (; *names; names = tree_next(names))
+		adapter(d, names);
 }
 
 static void nvidia(struct doctor *d)
 {
-	unsigned int number = 0;	/* the driver's, of all its GPUs */
-	char path[64];
+	struct needed need = {
+		.path = "/dev/nvidiactl", .what = "CUDA programs do not start",
+		.make = "nvidia-modprobe, or modprobe nvidia", .device = ANY_DEVICE, .ways = WAYS_ALL,
+	};
 
-	node(d, "/dev/nvidiactl", "CUDA programs do not start",
-	     "nvidia-modprobe, or modprobe nvidia");
+	node(d, &need);
+	need.what = "CUDA programs do not see this GPU";
+	need.make = "nvidia-modprobe -c NUMBER";
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		const struct device *g = &d->machine->devices[i];
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !*g->label)
+		/* Without the driver's word for its number the node's name is not known. */
+		if (g->kind != DEVICE_GPU || g->minor < 0 || !device_concerned(d, i))
 			continue;
-		snprintf(path, sizeof(path), "/dev/nvidia%u", number++);
-		if (device_concerned(d, i))
-			node(d, path, "CUDA programs do not see this GPU",
-			     "nvidia-modprobe -c NUMBER");
+		snprintf(need.path, sizeof(need.path), "/dev/nvidia%d", g->minor);
+		need.device = (int)i;
+		node(d, &need);
 	}
 }
 
 static void run(struct doctor *d)
 {
+	static const struct needed kfd = {
+		.path = "/dev/kfd", .what = "ROCm programs do not start", .make = "modprobe amdgpu",
+		.device = ANY_DEVICE, .ways = WAYS_ALL,
+	};
+
 	if (any_gpu_of(d, VENDOR_NVIDIA))
 		nvidia(d);
 	if (any_gpu_of(d, VENDOR_AMD))
-		node(d, "/dev/kfd", "ROCm programs do not start", "modprobe amdgpu");
+		node(d, &kfd);
 	if (any_of_kind(d, DEVICE_NIC))
-		verbs(d);
+		adapters(d);
 }
 
 const struct check check_nodes = { "nodes", "Device nodes", NULL, run };

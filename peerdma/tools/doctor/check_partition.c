@@ -32,6 +32,7 @@ static void mig(struct doctor *d)
 		if (tree_list(d->tree, path, &inner) || !*inner)
 			continue;
 		f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", names + 3);
+		f->ways = WAYS_PCI;
 		evidence(d, f, path, "%.32s...", inner);
 		consequence(d, f, MIG_SO);
 		remedy(d, f, MIG_DO);
@@ -45,6 +46,7 @@ static void confidential(struct doctor *d)
 	if (!d->machine->confidential && !tree_exists(d->tree, "/sys/class/misc/sev-guest"))
 		return;
 	f = say(d, VERDICT_BROKEN, "this machine");
+	f->ways = WAYS_PCI;
 	evidence(d, f, d->machine->confidential ? "/proc/cpuinfo" : "/sys/class/misc/sev-guest",
 		 d->machine->confidential ? "tdx_guest" : "there");
 	consequence(d, f, "a confidential guest's devices go through bounce buffers: GPU memory is not given to other devices");
@@ -63,7 +65,7 @@ static void lent(struct doctor *d)
 			continue;
 		snprintf(path, sizeof(path), PCI_DEVICES "%s/mdev_supported_types", g->name);
 		if (!tree_list(d->tree, path, &names) && *names) {
-			f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence(d, f, path, "there: this machine lends parts of the GPU (vGPU)");
 			consequence(d, f, "whether a guest may use GPUDirect RDMA with its part depends on the vGPU's type and licence");
 			remedy(d, f, "see the vGPU release notes for the type in use");
@@ -72,13 +74,14 @@ static void lent(struct doctor *d)
 }
 
 /* What NVML says of one GPU. */
-static void modes(struct doctor *d, const char *data, const struct device *g)
+static void modes(struct doctor *d, const char *data, unsigned int i)
 {
+	const struct device *g = &d->machine->devices[i];
 	unsigned int mode, next = 0;
 	struct finding *f;
 
 	if (gpu_mode(data, g->name, GPU_MIG, &mode) && mode) {
-		f = say(d, VERDICT_SLOW, "%s", g->label);
+		f = say_device(d, VERDICT_SLOW, i, WAYS_PCI);
 		gpu_mode(data, g->name, GPU_MIG_NEXT, &next);
 		evidence(d, f, "nvmlDeviceGetMigMode",
 			 next ? "on" : "on; off after the next reset of the GPU");
@@ -88,13 +91,13 @@ static void modes(struct doctor *d, const char *data, const struct device *g)
 	if (!gpu_mode(data, g->name, GPU_VIRTUALIZATION, &mode))
 		return;
 	if (mode == GPU_VGPU_GUEST) {
-		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+		f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "2: a vGPU in a virtual machine");
 		consequence(d, f, "a part of a GPU that its host lends: whether other devices reach its memory depends on the vGPU's type and "
 			    "licence, and on the host");
 		remedy(d, f, "see the vGPU release notes for the type in use, or have the whole GPU passed through");
 	} else if (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST) {
-		f = say(d, VERDICT_UNKNOWN, "%s", g->label);
+		f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines",
 			 mode);
 		consequence(d, f, "not known what programs of this host may do with the GPU");
@@ -112,13 +115,14 @@ static void told_by_nvml(struct doctor *d)
 		return;
 	if (gpu_mode(data, "all", GPU_CONFIDENTIAL, &on) && on) {
 		f = say(d, VERDICT_BROKEN, "all GPUs");
+		f->ways = WAYS_PCI;
 		evidence(d, f, "nvmlSystemGetConfComputeState", "confidential computing is on");
 		consequence(d, f, "what goes to the GPU and comes from it is encrypted in bounce buffers: its memory is not given to other devices");
 		remedy(d, f, "switch the GPUs' confidential mode off (gpu-admin-tools: --set-cc-mode=off), where devices must reach each other");
 	}
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		if (d->machine->devices[i].kind == DEVICE_GPU && device_concerned(d, i))
-			modes(d, data, &d->machine->devices[i]);
+			modes(d, data, i);
 	}
 }
 
@@ -138,6 +142,7 @@ static void run(struct doctor *d)
 		return;
 	if (!tree_exists(d->tree, "/proc/driver/nvidia")) {
 		f = say(d, VERDICT_UNKNOWN, "all GPUs");
+		f->ways = WAYS_PCI;
 		evidence(d, f, "/proc/driver/nvidia", "not there");
 		consequence(d, f, "not known whether a GPU is partitioned");
 		remedy(d, f, "load NVIDIA's driver; in a container, see that /proc/driver/nvidia is passed in");

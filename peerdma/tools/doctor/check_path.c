@@ -16,10 +16,10 @@ static void one(struct doctor *d, const struct pair *p)
 	struct finding *f;
 	/* A hypervisor may draw a flat bus over switches, and switches over sockets. */
 	bool hidden = m->virtual && p->path != PATH_SELF;
-	enum verdict v = hidden || p->path == PATH_UNKNOWN ? VERDICT_UNKNOWN : p->path <= PATH_PXB ?
-		VERDICT_OK : VERDICT_SLOW;
 
-	f = say(d, v, "%s and %s", a->label, b->label);
+	/* How far it is does not decide whether it works. */
+	f = say_pair(d, hidden || p->path <= PATH_PXB || p->path == PATH_UNKNOWN ? VERDICT_OK :
+		     VERDICT_SLOW, p, WAYS_PCI);
 	evidence(d, f, "path", "%s: %s", path_name(p->path), path_words(p->path));
 	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?",
 		 b->name, *b->host ? b->host : "?");

@@ -12,51 +12,27 @@
 #include "adapters.h"
 
 #define REGISTER	PEER_REGISTER
-#define CLIENTS		MEMORY_PEERS
+#define CLIENTS		"/sys/kernel/mm/memory_peers"
 
 static bool applies(const struct doctor *d)
 {
 	return any_of_kind(d, DEVICE_GPU) && any_of_kind(d, DEVICE_NIC);
 }
 
-/* As they call themselves in CLIENTS. */
-static const struct {
-	const char *name;
-	unsigned int vendor;
-} clients[] = {
-	{ "nv_mem", VENDOR_NVIDIA }, { "nv_mem_nc", VENDOR_NVIDIA }, { "amdkfd", VENDOR_AMD },
-};
+#define OURS	PEER_OURS
 
-/* 0: by none that is known here. */
-static unsigned int vendor_of(const char *client)
+static struct finding *say_peermem(struct doctor *d, enum verdict v, const char *subject)
 {
-	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
-		if (!strcmp(client, clients[i].name))
-			return clients[i].vendor;
-	}
-	return 0;
+	struct finding *f = say(d, v, "%s", subject);
+
+	f->ways = WAY(WAY_PEERMEM);
+	return f;
 }
 
-#define OURS	"peerdma_peermem"
-
-/* Is this one, which may be listed by any name, of peerdma_peermem? */
-static bool is_ours(struct doctor *d, const char *client)
+static void evidence_client(struct doctor *d, struct finding *f, const struct peer_client *client)
 {
-	char path[160], version[32];
-
-	snprintf(path, sizeof(path), CLIENTS "/%.64s/version", client);
-	return !tree_word(d->tree, path, version, sizeof(version)) && !strcmp(version, "peerdma");
-}
-
-static void evidence_client(struct doctor *d, struct finding *f, const char *client)
-{
-	char path[160], version[32];
-
-	snprintf(path, sizeof(path), CLIENTS "/%.64s/version", client);
-	if (tree_word(d->tree, path, version, sizeof(version)))
-		evidence(d, f, CLIENTS, "%s", client);
-	else
-		evidence(d, f, CLIENTS, "%s, version %s", client, version);
+	evidence(d, f, client->folder, "%s%s%s", client->name, *client->version ? ", version " : "",
+		 client->version);
 }
 
 /* "peerdma_peermem 1.0" is loaded. */
@@ -69,20 +45,6 @@ static void evidence_module(struct doctor *d, struct finding *f, const char *mod
 		evidence(d, f, "/sys/module", "%s is loaded", module);
 	else
 		evidence(d, f, "/sys/module", "%s %s is loaded", module, version);
-}
-
-/* Does the RDMA core show a client of that maker?  Its name, or NULL. */
-static const char *shown(struct doctor *d, unsigned int vendor)
-{
-	const char *names;
-
-	if (tree_list(d->tree, CLIENTS, &names))
-		return NULL;
-	for (; *names; names = tree_next(names)) {
-		if (vendor_of(names) == vendor && !is_ours(d, names))
-			return names;
-	}
-	return NULL;
 }
 
 /* "depends:        nvidia,ib_core": the value, "" without one. */
@@ -150,12 +112,13 @@ static bool core_crc(struct doctor *d, char out[16], char path[160])
 
 static void loaded(struct doctor *d, const char *module)
 {
-	const char *client = shown(d, VENDOR_NVIDIA);
-	struct finding *f = say(d, client ? VERDICT_OK : VERDICT_UNKNOWN, "%s", module);
+	struct peer_client client;
+	bool listed = peer_client_of(d, VENDOR_NVIDIA, &client);
+	struct finding *f = say_peermem(d, listed ? VERDICT_OK : VERDICT_UNKNOWN, module);
 
 	evidence_module(d, f, module);
-	if (client) {
-		evidence_client(d, f, client);
+	if (listed) {
+		evidence_client(d, f, &client);
 		consequence(d, f, "%s", VMM);
 	} else {
 		evidence(d, f, CLIENTS, "no client of NVIDIA's");
@@ -171,11 +134,9 @@ static void not_loaded(struct doctor *d)
 	const char *versions[] = { "modprobe", "--dump-modversions", NULL, NULL };
 	char file[256], depends[160], mine[16], theirs[16], why[160], path[160];
 	enum answer core = kernel_symbol(d, REGISTER), dmabuf = dmabuf_works(d, why);
-	enum verdict lacking = dmabuf == ANSWER_YES ? VERDICT_OK :
-			       dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN : VERDICT_BROKEN;
 	const char *data, *also = dmabuf == ANSWER_YES ? "; programs that use dma-buf do without" :
 		"";
-	struct finding *f = say(d, lacking, "nvidia-peermem");
+	struct finding *f = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem");
 	size_t length;
 
 	evidence(d, f, "/sys/module/nvidia_peermem", "not there: not loaded");
@@ -184,16 +145,14 @@ static void not_loaded(struct doctor *d)
 	if (core == ANSWER_NO) {
 		evidence(d, f, "/proc/kallsyms", "no " REGISTER);
 		consequence(d, f, "this RDMA core takes no peer-memory clients: modprobe nvidia-peermem says \"Invalid argument\"%s", also);
-		if (lacking != VERDICT_OK)
-			remedy(d, f, "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf, or install DOCA-OFED and "
+		remedy(d, f, "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf, or install DOCA-OFED and "
 			       "then NVIDIA's driver again");
 		return;
 	}
 	if (tree_command(d->tree, "modinfo-nvidia-peermem", modinfo, &data, &length)) {
 		evidence(d, f, "modinfo nvidia-peermem", "not found");
 		consequence(d, f, "the module is not installed for this kernel%s", also);
-		if (lacking != VERDICT_OK)
-			remedy(d, f, "install NVIDIA's driver for Linux %s with its kernel modules",
+		remedy(d, f, "install NVIDIA's driver for Linux %s with its kernel modules",
 			       d->machine->release);
 		return;
 	}
@@ -202,8 +161,7 @@ static void not_loaded(struct doctor *d)
 	evidence(d, f, "modinfo nvidia-peermem", "depends: %s", *depends ? depends : "nothing");
 	if (!strstr(depends, "ib_")) {
 		consequence(d, f, "it was built without the RDMA core's peer-memory symbols: modprobe says \"Invalid argument\"%s", also);
-		if (lacking != VERDICT_OK)
-			remedy(d, f, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");
+		remedy(d, f, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");
 		return;
 	}
 	versions[2] = file;
@@ -214,16 +172,14 @@ static void not_loaded(struct doctor *d)
 		evidence(d, f, path, REGISTER " %s", theirs);
 		consequence(d, f, "it was built for another RDMA core: modprobe fails with \"disagrees about version of symbol " REGISTER "\"%s",
 			    also);
-		if (lacking != VERDICT_OK)
-			remedy(d, f, "build NVIDIA's modules again for this RDMA core (dkms install, or install the driver again), then modprobe "
+		remedy(d, f, "build NVIDIA's modules again for this RDMA core (dkms install, or install the driver again), then modprobe "
 			       "nvidia-peermem");
 		return;
 	}
 	consequence(d, f,
 		    "no service loads it: registrations of GPU memory fail with \"Bad address\"%s",
 		    also);
-	if (lacking != VERDICT_OK)
-		remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
+	remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
 }
 
 /* Whose core takes clients here?  Whether one is missed, the findings about clients and adapters say. */
@@ -235,7 +191,7 @@ static void core(struct doctor *d)
 
 	if (takes == ANSWER_UNKNOWN)
 		return;
-	f = say(d, VERDICT_OK, "the RDMA core");
+	f = say_peermem(d, VERDICT_OK, "the RDMA core");
 	if (takes == ANSWER_NO) {
 		evidence(d, f, "/proc/kallsyms", "no " REGISTER
 			 ": the kernel's own, which takes no peer-memory clients");
@@ -256,6 +212,7 @@ static void two_clients(struct doctor *d, const char *one, const char *where, co
 {
 	struct finding *f = say(d, VERDICT_BROKEN, "%s and %s", one, other);
 
+	f->ways = WAY(WAY_PEERMEM);
 	evidence(d, f, where, "%s", one);
 	evidence(d, f, "/sys/module", "%s is loaded", other);
 	consequence(d, f, "both claim the same memory, and the RDMA core asks the one that registered first; only one may be there");
@@ -269,7 +226,7 @@ static bool nvidia_modules(struct doctor *d)
 	struct finding *f;
 
 	if (theirs && old) {
-		f = say(d, VERDICT_BROKEN, "nvidia-peermem and nv_peer_mem");
+		f = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem and nv_peer_mem");
 		evidence(d, f, "/sys/module", "nvidia_peermem and nv_peer_mem are both loaded");
 		consequence(d, f, "both claim the same memory; only one may be there");
 		remedy(d, f, "service nv_peer_mem stop; rmmod nv_peer_mem; remove the package nvidia-peer-memory");
@@ -290,59 +247,62 @@ static bool nvidia_modules(struct doctor *d)
 
 static void nvidia(struct doctor *d)
 {
-	if (!nvidia_modules(d))
+	struct peer_client client;
+
+	if (nvidia_modules(d))
+		return;
+	if (peer_client_of(d, VENDOR_NVIDIA, &client))
+		evidence_client(d, say_peermem(d, VERDICT_OK, "NVIDIA's client"), &client);
+	else
 		not_loaded(d);
 }
 
 static void amd(struct doctor *d)
 {
-	const char *client = shown(d, VENDOR_AMD);
+	struct peer_client client;
+	bool listed = peer_client_of(d, VENDOR_AMD, &client);
 	enum answer dmabuf;
 	struct finding *f;
 	char why[160];
 
 	if (module_loaded(d, OURS)) {
-		if (client)
-			two_clients(d, client, CLIENTS, OURS, "rmmod " OURS
+		if (listed)
+			two_clients(d, client.name, client.folder, OURS, "rmmod " OURS
 				    ", or use an amdgpu without a client of its own");
 		return;
 	}
-	if (client) {
-		f = say(d, VERDICT_OK, "AMD's client");
-		evidence_client(d, f, client);
+	if (listed) {
+		f = say_peermem(d, VERDICT_OK, "AMD's client");
+		evidence_client(d, f, &client);
 		return;
 	}
 	dmabuf = dmabuf_works(d, why);
-	f = say(d, dmabuf == ANSWER_YES ? VERDICT_OK : dmabuf == ANSWER_UNKNOWN ? VERDICT_UNKNOWN :
-		VERDICT_BROKEN, "AMD's client");
+	f = say_peermem(d, VERDICT_BROKEN, "AMD's client");
 	evidence(d, f, CLIENTS, "no amdkfd");
 	if (*why)
 		evidence(d, f, "dma-buf", "%s", why);
 	consequence(d, f, dmabuf == ANSWER_YES ? "programs that use dma-buf do without" :
 		    "registrations of GPU memory by its address fail with \"Bad address\"");
-	if (dmabuf != ANSWER_YES)
-		remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
+	remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
 }
 
 /* peerdma_peermem, as the core lists it. */
 static void ours(struct doctor *d)
 {
-	char stays[8];
-	const char *names;
+	struct peer_client client;
 	struct finding *f;
 	bool listed = false;
+	char stays[8];
 
 	if (!module_loaded(d, OURS))
 		return;
-	f = say(d, VERDICT_OK, OURS);
+	f = say_peermem(d, VERDICT_OK, OURS);
 	evidence_module(d, f, OURS);
-	if (!tree_list(d->tree, CLIENTS, &names)) {
-		for (; *names; names = tree_next(names)) {
-			if (!is_ours(d, names))
-				continue;
-			evidence_client(d, f, names);
-			listed = true;
-		}
+	for (unsigned int n = 0; peer_client(d, n, &client); n++) {
+		if (!client.ours)
+			continue;
+		evidence_client(d, f, &client);
+		listed = true;
 	}
 	if (!listed)
 		evidence(d, f, CLIENTS, "not listed; some cores list no client");
@@ -358,16 +318,14 @@ static void ours(struct doctor *d)
 /* Those that are not looked into further: other makers', and one's own. */
 static void others(struct doctor *d)
 {
-	const char *names;
+	struct peer_client client;
 	struct finding *f;
 
-	if (tree_list(d->tree, CLIENTS, &names))
-		return;
-	for (; *names; names = tree_next(names)) {
-		if (vendor_of(names) || is_ours(d, names))
+	for (unsigned int n = 0; peer_client(d, n, &client); n++) {
+		if (client.vendor || client.ours)
 			continue;
-		f = say(d, VERDICT_OK, "another client");
-		evidence_client(d, f, names);
+		f = say_peermem(d, VERDICT_OK, "another client");
+		evidence_client(d, f, &client);
 		consequence(d, f, "the RDMA core asks it, too, about memory that is registered");
 	}
 }

@@ -20,6 +20,8 @@ static void run(struct doctor *d)
 	struct finding *f = say(d, m->arch == ARCH_X86 ? VERDICT_OK : power8 ? VERDICT_BROKEN :
 				VERDICT_UNKNOWN, "the processor");
 
+	f->ways = WAYS_PCI;
+
 	switch (m->arch) {
 	case ARCH_X86:
 		evidence(d, f, "/proc/cpuinfo", "%s: x86", m->cpu_vendor);

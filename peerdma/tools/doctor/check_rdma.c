@@ -2,11 +2,47 @@
 /*
  * check_rdma.c - the RDMA stack: is there one, whose is it, and does it take dma-buf?
  */
+#include <string.h>
+
 #include "adapters.h"
 
 static bool applies(const struct doctor *d)
 {
 	return any_of_kind(d, DEVICE_NIC);
+}
+
+/* The module that makes an RDMA device of the adapter, by its maker. */
+static const char *rdma_module(const struct device *nic)
+{
+	switch (nic->vendor) {
+	case 0x1d0f:
+		return "efa";
+	case 0x1414:
+		return "mana_ib";
+	case 0x8086:
+	case 0x434e:
+		return "hfi1";
+	default:
+		return strcmp(nic->driver, "mlx4_core") ? "mlx5_ib" : "mlx4_ib";
+	}
+}
+
+/* An adapter that is made for RDMA, and has no RDMA device.  Others are none of these pages' concern. */
+static void lacking(struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *nic = &d->machine->devices[i];
+		struct finding *f;
+
+		if (nic->kind != DEVICE_NIC || nic->rdma != RDMA_LACKS || !device_concerned(d, i) ||
+		    !strcmp(nic->driver, "vfio-pci"))
+			continue;
+		f = say_device(d, VERDICT_BROKEN, i, WAYS_RDMA);
+		evidence(d, f, "driver", "%s, and no RDMA device (" PCI_DEVICES "%s/infiniband)",
+			 *nic->driver ? nic->driver : "none", nic->name);
+		consequence(d, f, "the adapter is made for RDMA, and offers none");
+		remedy(d, f, "modprobe %s; if that fails, dmesg says why", rdma_module(nic));
+	}
 }
 
 static void run(struct doctor *d)
@@ -16,20 +52,20 @@ static void run(struct doctor *d)
 	struct finding *f;
 	unsigned int count = 0;
 
-	if (!tree_list(d->tree, "/sys/class/infiniband", &names)) {
+	lacking(d);
+	if (!tree_list(d->tree, RDMA_DEVICES, &names)) {
 		for (const char *s = names; *s; s = tree_next(s))
 			count++;
 	}
 	if (!count) {
-		f = say(d, VERDICT_BROKEN, "this machine");
-		evidence(d, f, "/sys/class/infiniband", module_loaded(d, "ib_core") ? "no device" :
+		f = say(d, VERDICT_OK, "this machine");
+		evidence(d, f, RDMA_DEVICES, module_loaded(d, "ib_core") ? "no device" :
 			 "not there: ib_core is not loaded");
-		consequence(d, f, "no network adapter offers RDMA here");
-		remedy(d, f, "load the adapter's RDMA driver (modprobe mlx5_ib, efa, irdma...); an Ethernet adapter without RDMA cannot do it");
+		consequence(d, f, "no network adapter offers RDMA here: GPU memory goes to the network through host memory");
 		return;
 	}
 	f = say(d, VERDICT_OK, "this machine");
-	evidence(d, f, "/sys/class/infiniband", "%u device%s", count, count == 1 ? "" : "s");
+	evidence(d, f, RDMA_DEVICES, "%u device%s", count, count == 1 ? "" : "s");
 	if (!tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version)))
 		evidence(d, f, "/sys/module/mlx5_core/version", "%s: MLNX_OFED or DOCA", version);
 	else
@@ -51,6 +87,7 @@ static void run(struct doctor *d)
 		break;
 	case ANSWER_UNKNOWN:
 		f = say(d, VERDICT_UNKNOWN, "GPU memory as dma-buf");
+		f->ways = WAY(WAY_DMABUF);
 		evidence_file(d, f, "/proc/sys/kernel/osrelease");
 		consequence(d, f,
 			    "not known whether adapters can take the GPU's memory as dma-buf");

@@ -106,10 +106,9 @@ static void one(struct doctor *d, const struct pair *p)
 	machine_reach(m, provider, client, &r);
 	rule = peerdma_path_rule(r.reason);
 	refuses = rule->verdict == PEERDMA_PATH_NOT_SUPPORTED;
-	f = say(d, !r.known || (refuses && how != REFUSED) ? VERDICT_UNKNOWN :
-		refuses ? VERDICT_BROKEN : r.facts.redirected ? VERDICT_SLOW :
-		r.unread >= 0 ? VERDICT_UNKNOWN : VERDICT_OK,
-		"%s and %s", m->devices[p->a].label, m->devices[p->b].label);
+	f = say_pair(d, !r.known || (refuses && how != REFUSED) ? VERDICT_UNKNOWN :
+		     refuses ? VERDICT_BROKEN : r.facts.redirected ? VERDICT_SLOW :
+		     r.unread >= 0 ? VERDICT_UNKNOWN : VERDICT_OK, p, WAYS_PCI);
 	if (r.known)
 		evidence(d, f, "peerdma.ko's rules", "%s (%s): %s", verdict_text(rule->verdict),
 			 rule->name, rule->text);

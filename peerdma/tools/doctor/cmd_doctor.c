@@ -10,20 +10,30 @@
 #include <unistd.h>
 
 #include "doctor/compare.h"
+#include "doctor/wanted.h"
 #include "machine/bundle.h"
 #include "base/tool.h"
 
 static const char usage[] =
-	"Usage: peerdma doctor [--all | --json] [--bundle FILE] [--probe] [--color]\n"
-	"                      [--root DIR] [DEVICE DEVICE]\n"
+	"Usage: peerdma doctor [--all | --json | -q] [--need WAYS] [--ignore CHECKS]\n"
+	"                      [--config FILE] [--bundle FILE] [--probe] [--color] [--root DIR]\n"
+	"                      [DEVICE DEVICE]\n"
 	"       peerdma doctor --compare [--all | --json] A B\n"
 	"\n"
-	"Looks at what GPUDirect RDMA depends on, of the whole machine or of the path between\n"
-	"two devices: verdict, what was seen, what follows, what to do.  Worst first.\n"
-	"A device is a label of 'peerdma topo' (GPU0), a PCI address or a name (mlx5_0).\n"
+	"Which GPU's memory reaches which adapter, card and drive, in which way; and of what keeps a\n"
+	"way that is wanted from working: what was seen, what follows, what to do.  Of the whole\n"
+	"machine, or of the path between two devices.  A device is a label of 'peerdma topo' (GPU0),\n"
+	"a PCI address or a name (mlx5_0).\n"
 	"\n"
-	"  --all         also what is ok\n"
-	"  --json        one JSON object, schema peerdma-doctor/1\n"
+	"  --need WAYS   what must work for each GPU, with commas between: dmabuf, peermem, rdma (one\n"
+	"                of these two), nvidia_p2p, p2pdma, coherent, host, storage, card, none.\n"
+	"                Without it: what the machine is plainly there for\n"
+	"  --ignore CHECKS  findings that are accepted: CHECK, or CHECK:SUBJECT, with commas between\n"
+	"  --config FILE lines \"need = WAYS\" and \"ignore = CHECKS\"; without it\n"
+	"                " WANTED_FILE ", if it is there\n"
+	"  -q, --quiet   prints nothing; the exit code says it\n"
+	"  --all         also what is ok, and what no wanted path depends on\n"
+	"  --json        one JSON object, schema peerdma-doctor/2\n"
 	"  --bundle FILE writes all that was read to a tar file, for a report\n"
 	"  --probe       lets cards that have peerdma's driver, and RDMA devices, move data into\n"
 	"                GPU memory and out of it, and compares it; asks drives to read into it\n"
@@ -32,16 +42,16 @@ static const char usage[] =
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
-	"Exit code: 0 nothing is broken, 1 something is, 2 nothing that could be checked\n"
-	"is broken; 3 wrong usage or another error.\n"
+	"Exit code: 0 what is wanted works, 1 something of it does not, 2 it works slowly,\n"
+	"3 cannot tell; 64 wrong usage or another error.\n"
 	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
 
-#define EXIT_FAILED	3	/* 1 is a verdict here */
+#define EXIT_FAILED	64	/* EX_USAGE: the smaller ones are verdicts here */
 enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
 struct wish {
-	bool all, probe, compare;
-	const char *bundle;
+	bool all, probe, compare, quiet;
+	const char *bundle, *need, *ignore, *config;
 	const char *devices[2];
 };
 
@@ -50,6 +60,9 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
+		{ .name = "quiet", .letter = 'q', .given = &w->quiet },
+		{ .name = "need", .value = &w->need }, { .name = "ignore", .value = &w->ignore },
+		{ .name = "config", .value = &w->config, .path = true },
 		{ .name = "bundle", .value = &w->bundle, .path = true },
 		{ .value = &w->devices[0] }, { .value = &w->devices[1] },
 	};
@@ -58,7 +71,8 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root)) {
+	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root || w->quiet || w->need ||
+			   w->ignore || w->config)) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
 		     "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);
@@ -67,6 +81,10 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	if (w->compare && !(tool_path_given("doctor", "compare", w->devices[0]) &&
 			    tool_path_given("doctor", "compare", w->devices[1])))
 		return EXIT_FAILED;
+	if (w->quiet && (w->all || tool->json)) {
+		warn("doctor: choose one of --quiet, --all and --json");
+		return EXIT_FAILED;
+	}
 	if (w->devices[0] && !w->devices[1]) {
 		warn("doctor: give two devices, or none");
 		fputs(usage, stderr);
@@ -103,13 +121,41 @@ static int write_bundle(struct tree *tree, const char *file)
 	return ret;
 }
 
+/* The file first: the command line adds to what it accepts, and says anew what is needed. */
+static bool wanted(const struct tool *tool, const struct wish *w, struct wanted *out)
+{
+	const char *file = w->config ? w->config : *tool->root ? NULL : WANTED_FILE;
+	char why[256];
+	int ret = file ? wanted_read(out, file, why) : 0;
+
+	if (ret && (w->config || ret != -ENOENT)) {
+		warn("doctor: %s", why);
+		return false;
+	}
+	if (w->need) {
+		out->need_count = 0;
+		out->none = false;
+	}
+	if ((w->need && !wanted_need(out, "--need", w->need, why)) ||
+	    (w->ignore && !wanted_ignore(out, "--ignore", w->ignore, why))) {
+		warn("doctor: %s", why);
+		return false;
+	}
+	return true;
+}
+
 static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 {
 	static const int codes[] = {
-		[VERDICT_OK] = 0, [VERDICT_SLOW] = 0, [VERDICT_UNKNOWN] = 2, [VERDICT_BROKEN] = 1,
+		[VERDICT_OK] = 0, [VERDICT_BROKEN] = 1, [VERDICT_SLOW] = 2, [VERDICT_UNKNOWN] = 3,
 	};
+	struct wanted want = { 0 };
+	struct doctor_options how = { .probe = w->probe, .wanted = &want };
 	int devices[2] = { -1, -1 }, ret;
 	struct doctor d;
+
+	if (!wanted(tool, w, &want))
+		return EXIT_FAILED;
 
 	for (int i = 0; i < 2 && w->devices[i]; i++) {
 		devices[i] = machine_find(m, w->devices[i]);
@@ -123,18 +169,17 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 		warn("doctor: both are the same device");
 		return EXIT_FAILED;
 	}
-	ret = doctor_run(&d, m, devices[0], devices[1], w->probe);
+	how.a = devices[0];
+	how.b = devices[1];
+	ret = doctor_run(&d, m, &how);
 	if (ret) {
 		warn("doctor: out of memory");
 		ret = EXIT_FAILED;
 	} else {
-		ret = codes[doctor_worst(&d)];
-		/* One that is slow hides none that cannot tell. */
-		for (unsigned int i = 0; i < d.count && !ret; i++)
-			ret = codes[d.findings[i].verdict];
-		if (!tool->json)
+		ret = codes[doctor_verdict(&d)];
+		if (!tool->json && !w->quiet)
 			render_text(&d, tool, w->all);
-		else if (render_json(&d) != EXIT_OK)
+		else if (tool->json && render_json(&d) != EXIT_OK)
 			ret = EXIT_FAILED;
 		if (w->bundle && write_bundle(m->tree, w->bundle))
 			ret = EXIT_FAILED;
@@ -176,7 +221,7 @@ static bool side_open(struct side *s, const char *path)
 		return side_failed(path, ret);
 	if (ret && !s->machine.tegra)
 		return side_failed(path, -EBADMSG);
-	ret = doctor_run(&s->doctor, &s->machine, -1, -1, false);
+	ret = doctor_run(&s->doctor, &s->machine, &(struct doctor_options){ .a = -1, .b = -1 });
 	s->has_doctor = true;
 	/* All was read, and the output may end the program: SIGPIPE. */
 	bundle_close(&s->place);
@@ -239,7 +284,7 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 		ret = EXIT_FAILED;
 	} else if (ret && !m.tegra) {
 		warn("doctor: %s", machine_why(ret));
-		ret = EXIT_UNKNOWN;
+		ret = EXIT_FAILED;
 	} else {
 		ret = examine(tool, &m, &w);
 	}

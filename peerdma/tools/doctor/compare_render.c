@@ -55,8 +55,8 @@ void compare_text(const struct comparison *c, const struct tool *tool, bool all)
 {
 	size_t files = 0;
 
-	printf("A: %s: %s\nB: %s: %s\n", c->name[0], verdict_word(doctor_worst(c->side[0])),
-	       c->name[1], verdict_word(doctor_worst(c->side[1])));
+	printf("A: %s: %s\nB: %s: %s\n", c->name[0], verdict_word(doctor_verdict(c->side[0])),
+	       c->name[1], verdict_word(doctor_verdict(c->side[1])));
 	if (!c->count)
 		puts("No difference in what was read.");
 	else
@@ -108,7 +108,7 @@ int compare_json(const struct comparison *c)
 
 		item = json_object_in(o, i ? "b" : "a");
 		json_text(item, "bundle", clean);
-		json_text(item, "verdict", verdict_word(doctor_worst(c->side[i])));
+		json_text(item, "verdict", verdict_word(doctor_verdict(c->side[i])));
 		json_text(item, "kernel",
 			  *c->side[i]->machine->release ? c->side[i]->machine->release : NULL);
 		free(clean);

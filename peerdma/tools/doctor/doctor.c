@@ -9,6 +9,7 @@
 
 #include "doctor.h"
 #include "gpu_modes.h"
+#include "paths.h"
 #include "base/tool.h"
 
 /* ---- which pairs ------------------------------------------------------------- */
@@ -21,7 +22,42 @@ static struct pair make_pair(const struct machine *m, unsigned int a, unsigned i
 	return p;
 }
 
-/* Each GPU with the nearest adapter, drive and card: the pairs that a program should use. */
+/* Of two that are as near, the better one. */
+static bool is_nearer(const struct machine *m, const struct pair *p, const struct pair *than)
+{
+	const struct device *a = &m->devices[p->b], *b = &m->devices[than->b];
+
+	if (than->path == PATH_SELF || p->path != than->path)
+		return than->path == PATH_SELF || p->path < than->path;
+	return a->rdma != b->rdma ? a->rdma > b->rdma : a->ports > b->ports;
+}
+
+static bool is_peer(const struct doctor *d, unsigned int i, enum device_kind kind)
+{
+	const struct device *x = &d->machine->devices[i];
+
+	return x->kind == kind && device_concerned(d, i) && (kind != DEVICE_NIC || x->rdma != RDMA_NONE);
+}
+
+static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_kind kind)
+{
+	const struct machine *m = d->machine;
+	struct pair best = { .path = PATH_SELF };
+
+	for (unsigned int j = 0; j < m->shown_count; j++) {
+		struct pair p = make_pair(m, gpu, m->shown[j]);
+
+		if (is_peer(d, p.b, kind) && is_nearer(m, &p, &best))
+			best = p;
+	}
+	if (best.path != PATH_SELF)
+		d->pairs[d->pair_count++] = best;
+}
+
+/*
+ * Each GPU with the nearest adapter that has RDMA, the nearest drive and card: the pairs that a
+ * program should use.
+ */
 static int find_pairs(struct doctor *d, int a, int b)
 {
 	const struct machine *m = d->machine;
@@ -35,20 +71,9 @@ static int find_pairs(struct doctor *d, int a, int b)
 		return 0;
 	}
 	for (unsigned int i = 0; i < m->shown_count; i++) {
-		if (m->devices[m->shown[i]].kind != DEVICE_GPU)
-			continue;
 		for (enum device_kind kind = DEVICE_NIC; kind <= DEVICE_CARD; kind++) {
-			struct pair best = { .path = PATH_SELF };
-
-			for (unsigned int j = 0; j < m->shown_count; j++) {
-				struct pair p = make_pair(m, m->shown[i], m->shown[j]);
-
-				if (m->devices[p.b].kind == kind &&
-				    (best.path == PATH_SELF || p.path < best.path))
-					best = p;
-			}
-			if (best.path != PATH_SELF)
-				d->pairs[d->pair_count++] = best;
+			if (path_of_gpu(d, m->shown[i]))
+				pair_with_nearest(d, m->shown[i], kind);
 		}
 	}
 	return 0;
@@ -114,21 +139,24 @@ static void read_gpus(struct doctor *d)
 
 /* ---- all of it ---------------------------------------------------------------- */
 
-int doctor_run(struct doctor *d, struct machine *m, int a, int b, bool probe)
+int doctor_run(struct doctor *d, struct machine *m, const struct doctor_options *options)
 {
 	int ret;
 
 	memset(d, 0, sizeof(*d));
 	d->machine = m;
 	d->tree = m->tree;
-	d->probe = probe;
+	d->probe = options->probe;
+	d->wanted = options->wanted;
 	read_gpus(d);
-	ret = find_pairs(d, a, b);
+	ret = find_pairs(d, options->a, options->b);
 	for (unsigned int i = 0; !ret && checks[i] && !d->no_memory; i++) {
 		d->check = checks[i];
 		if (!checks[i]->applies || checks[i]->applies(d))
 			checks[i]->run(d);
 	}
+	if (!ret && !d->no_memory)
+		ret = paths_weigh(d);
 	return d->no_memory ? -ENOMEM : ret;
 }
 
@@ -146,19 +174,9 @@ void doctor_free(struct doctor *d)
 		}
 	}
 	moved_free(d);
+	paths_free(d);
 	free(d->findings);
 	free(d->pairs);
 	if (!d->gpus_error)
 		gpus_free(&d->gpus);
-}
-
-enum verdict doctor_worst(const struct doctor *d)
-{
-	enum verdict worst = VERDICT_OK;
-
-	for (unsigned int i = 0; i < d->count; i++) {
-		if (d->findings[i].verdict > worst)
-			worst = d->findings[i].verdict;
-	}
-	return worst;
 }

@@ -6,6 +6,10 @@
  * It reads through machine->tree only, and says() what it found: a verdict about
  * a subject, the evidence (file and value), what follows from it for the user,
  * and the one thing to change.  A check that cannot decide reports "cannot tell".
+ *
+ * The verdict on the machine is about paths (paths.h): which GPU's memory reaches which peer in
+ * which way.  So a finding says which devices and ways it bears on.  It counts only if it decides
+ * a path that is wanted; one that bears on no path counts by itself.
  */
 #pragma once
 
@@ -25,10 +29,35 @@ struct evidence {
 	char *source, *value;	/* a file and what stands there; all text is cleaned */
 };
 
+/* How a peer can get a GPU's memory. */
+enum way {
+	WAY_DMABUF,	/* a dma-buf that the peer's driver imports */
+	WAY_PEERMEM,	/* ibv_reg_mr() of the GPU's address, by a peer-memory client */
+	WAY_NVP2P,	/* nvidia_p2p_get_pages() by the peer's own driver */
+	WAY_P2PDMA,	/* the kernel's p2pdma: the memory has struct pages */
+	WAY_COHERENT,	/* the processor's link to the GPU is coherent: addresses are the processor's */
+	WAY_HOST,	/* host memory, and a copy unless the GPU's memory is host memory */
+	WAYS
+};
+#define WAY(way)	(1U << (way))
+#define WAYS_RDMA	(WAY(WAY_DMABUF) | WAY(WAY_PEERMEM))
+/* Those that go peer to peer over PCI Express */
+#define WAYS_PCI	(WAYS_RDMA | WAY(WAY_NVP2P) | WAY(WAY_P2PDMA))
+#define WAYS_ALL	((1U << WAYS) - 1)
+
+/* For a finding: on any path, and on none. */
+#define ANY_DEVICE	(-1)
+#define NO_DEVICE	(-2)
+
 #define EVIDENCE_MAX 8
 struct finding {
 	const struct check *check;
 	enum verdict verdict;
+	unsigned int ways;	/* that it bears on; 0: none, it counts by itself */
+	/* on paths that both are on, as ends or as a bridge above one */
+	int device, other;
+	bool counts;		/* weigh() says it: the machine's verdict depends on it */
+	bool ignored;		/* by --ignore or the configuration */
 	char *subject;		/* "GPU0", "GPU0 and NIC1", "this machine" */
 	struct evidence evidence[EVIDENCE_MAX];
 	unsigned int evidence_count;
@@ -54,13 +83,18 @@ struct pair {
 	int meet;
 };
 
+struct path_table;
+struct wanted;
+
 struct doctor {
 	struct machine *machine;
 	struct tree *tree;		/* machine's */
 	bool chosen;			/* a pair was asked for */
 	bool probe;			/* data may be moved */
+	const struct wanted *wanted;	/* NULL: what the machine is plainly there for */
 	struct pair *pairs;
 	unsigned int pair_count;
+	struct path_table *paths;
 	struct gpus gpus;		/* NVML's, valid if gpus_error is 0 */
 	int gpus_error;
 	const struct check *check;	/* the running one */
@@ -81,10 +115,17 @@ struct check {
 /* checks.c: in the order of their telling, ended by NULL. */
 extern const struct check *const checks[];
 
-/* 0, or -ENOMEM.  a, b: indexes of devices; -1: the whole machine. */
-int doctor_run(struct doctor *d, struct machine *m, int a, int b, bool probe);
+struct doctor_options {
+	int a, b;			/* indexes of devices; -1: the whole machine */
+	bool probe;
+	const struct wanted *wanted;	/* wanted.h; NULL: by what is there */
+};
+
+/* 0, or -ENOMEM. */
+int doctor_run(struct doctor *d, struct machine *m, const struct doctor_options *options);
 void doctor_free(struct doctor *d);
-enum verdict doctor_worst(const struct doctor *d);
+/* That of the paths that are wanted, and of broken findings that bear on none. */
+enum verdict doctor_verdict(const struct doctor *d);
 
 /* ---- findings.c: for checks ------------------------------------------------ */
 
@@ -94,6 +135,11 @@ const char *verdict_word(enum verdict v);
 
 /* Never NULL.  Out of memory is remembered and ends doctor_run(). */
 struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...) PRINTF(3);
+/* The same about a device, or a pair, and what it bears on. */
+struct finding *say_device(struct doctor *d, enum verdict v, unsigned int device,
+			   unsigned int ways);
+struct finding *say_pair(struct doctor *d, enum verdict v, const struct pair *p,
+			 unsigned int ways);
 void evidence(struct doctor *d, struct finding *f, const char *source, const char *value,
 	      ...) PRINTF(4);
 void consequence(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
@@ -107,7 +153,7 @@ void evidence_device(struct doctor *d, struct finding *f, const struct device *d
 
 /* NULL: neither is one */
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
-/* Has a label, and is of the pair if there is one */
+/* Has a label and is not somebody else's, and is of the pair if there is one */
 bool device_concerned(const struct doctor *d, unsigned int i);
 bool any_gpu_of(const struct doctor *d, unsigned int vendor);
 bool any_of_kind(const struct doctor *d, enum device_kind kind);
@@ -158,3 +204,7 @@ struct tool;
 void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */
+/* render_paths.c: what works, first. */
+void render_headline(const struct doctor *d);
+void render_paths(const struct doctor *d, const struct tool *tool, bool all);
+void render_paths_json(const struct doctor *d, struct json_object *o);

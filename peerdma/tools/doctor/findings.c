@@ -56,10 +56,33 @@ struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
 	memset(f, 0, sizeof(*f));
 	f->check = d->check;
 	f->verdict = v;
+	f->device = f->other = ANY_DEVICE;
 	f->order = d->count++;
 	va_start(args, subject);
 	format(d, &f->subject, subject, args);
 	va_end(args);
+	return f;
+}
+
+struct finding *say_device(struct doctor *d, enum verdict v, unsigned int device,
+			   unsigned int ways)
+{
+	const struct device *x = &d->machine->devices[device];
+	struct finding *f = say(d, v, "%s", *x->label ? x->label : x->name);
+
+	f->device = (int)device;
+	f->ways = ways;
+	return f;
+}
+
+struct finding *say_pair(struct doctor *d, enum verdict v, const struct pair *p, unsigned int ways)
+{
+	const struct machine *m = d->machine;
+	struct finding *f = say(d, v, "%s and %s", m->devices[p->a].label, m->devices[p->b].label);
+
+	f->device = (int)p->a;
+	f->other = (int)p->b;
+	f->ways = ways;
 	return f;
 }
 

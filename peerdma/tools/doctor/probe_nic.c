@@ -30,7 +30,7 @@ struct trial {
 };
 
 /* A way in which the device may take the memory: registers it, or says why not. */
-struct way {
+struct nic_way {
 	const char *name;
 	bool direct;		/* it leads to the memory by an address of the bus */
 	const char *remedy;	/* where the device does not take it */
@@ -89,7 +89,7 @@ static struct verbs_mr *by_view(struct trial *t, struct peerdma **ctx, struct rd
 	return enrolled(t, rdma_register(t->r, view, PROBE_MEMORY), why);
 }
 
-static const struct way ways[] = {
+static const struct nic_way ways[] = {
 	{ "dma-buf", true,
 	  "use peer memory, or an adapter whose driver and provider import dma-bufs", by_dmabuf },
 	{ "peer memory", true, "use dma-bufs, or load an RDMA core with peer memory and a client for this GPU (peerdma_peermem)", by_peer },
@@ -138,7 +138,7 @@ static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_r
 		snprintf(out->text, sizeof(out->text), "%s", p->why);
 }
 
-static void judge(struct trial *t, const struct way *way, const char *what, const struct result *r)
+static void judge(struct trial *t, const struct nic_way *way, const char *what, const struct result *r)
 {
 	struct doctor *d = t->d;
 	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN :
@@ -177,7 +177,7 @@ static void judge(struct trial *t, const struct way *way, const char *what, cons
 }
 
 /* Both ways, each in both manners: the device writes to what it sees as remote, and reads from it. */
-static void all_ways_of(struct trial *t, const struct way *way, struct rdma_place gpu)
+static void all_ways_of(struct trial *t, const struct nic_way *way, struct rdma_place gpu)
 {
 	static const struct {
 		const char *what;
@@ -210,7 +210,7 @@ static void past_provider(struct trial *t)
 }
 
 /* Not in this way, but in another. */
-static void lacks(struct trial *t, const struct way *way, const char *why)
+static void lacks(struct trial *t, const struct nic_way *way, const char *why)
 {
 	struct finding *f = say(t->d, VERDICT_OK, "%s, by %s", t->subject, way->name);
 

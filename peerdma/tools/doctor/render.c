@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "paths.h"
 #include "base/json.h"
 #include "base/tool.h"
 
@@ -21,7 +22,7 @@ static bool same_text(const char *a, const char *b)
 
 static bool alike(const struct finding *a, const struct finding *b)
 {
-	return a->check == b->check && a->verdict == b->verdict &&
+	return a->check == b->check && a->verdict == b->verdict && a->counts == b->counts &&
 	       same_text(a->consequence, b->consequence) && same_text(a->remedy, b->remedy);
 }
 
@@ -86,6 +87,15 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 		render_wrapped(tool, "so", f->consequence);
 	if (f->remedy)
 		render_wrapped(tool, "do", f->remedy);
+	if (f->ignored)
+		render_wrapped(tool, "but", "it is accepted: ignored");
+	else if (f->verdict != VERDICT_OK && !f->counts)
+		render_wrapped(tool, "but", "no path that is wanted depends on it");
+}
+
+static bool is_shown(const struct finding *f, bool all)
+{
+	return all || f->counts;
 }
 
 static bool said_before(const struct doctor *d, unsigned int i)
@@ -97,71 +107,61 @@ static bool said_before(const struct doctor *d, unsigned int i)
 	return false;
 }
 
-static void counts(const struct doctor *d)
+static void counts(const struct doctor *d, bool all)
 {
-	unsigned int n[VERDICT_BROKEN + 1] = { 0 };
+	unsigned int n[VERDICT_BROKEN + 1] = { 0 }, others = 0;
 
 	for (unsigned int i = 0; i < d->count; i++) {
-		if (!said_before(d, i))
-			n[d->findings[i].verdict]++;
-	}
-	printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN], n[VERDICT_SLOW],
-	       n[VERDICT_UNKNOWN], n[VERDICT_OK]);
-}
+		const struct finding *f = &d->findings[i];
 
-static const char *summary(const struct doctor *d)
-{
-	bool unknown = false;
-
-	for (unsigned int i = 0; i < d->count; i++)
-		unknown |= d->findings[i].verdict == VERDICT_UNKNOWN;
-	switch (doctor_worst(d)) {
-	case VERDICT_BROKEN:
-		return "GPUDirect RDMA does not work here as it is.";
-	case VERDICT_SLOW:
-		return unknown ?
-		       "No blocking problem found. It may be slow, and some checks could not run." :
-				 "No blocking problem found, but it is slower than it could be.";
-	case VERDICT_UNKNOWN:
-		return "No blocking problem found, but some checks could not run.";
-	case VERDICT_OK:
-		break;
+		if (said_before(d, i))
+			continue;
+		if (is_shown(f, all))
+			n[f->verdict]++;
+		else
+			others += f->verdict != VERDICT_OK;
 	}
-	return "No problem found.";
+	if (all)
+		printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN],
+		       n[VERDICT_SLOW], n[VERDICT_UNKNOWN], n[VERDICT_OK]);
+	else if (others)
+		printf("%u finding%s on which no path that is wanted depends: '--all' shows %s.\n",
+		       others, others == 1 ? "" : "s", others == 1 ? "it" : "them");
 }
 
 void render_text(const struct doctor *d, const struct tool *tool, bool all)
 {
-	puts(summary(d));
+	render_headline(d);
 	moved_text(d);
+	render_paths(d, tool, all);
 	for (int v = VERDICT_BROKEN; v >= VERDICT_OK; v--) {
 		for (unsigned int i = 0; i < d->count; i++) {
-			if ((int)d->findings[i].verdict != v || said_before(d, i))
-				continue;
-			/* What is ok and leaves something to do is shown, too. */
-			if (v == VERDICT_OK && !all && !d->findings[i].remedy)
+			const struct finding *f = &d->findings[i];
+
+			if ((int)f->verdict != v || !is_shown(f, all) || said_before(d, i))
 				continue;
 			putchar('\n');
-			one(d, tool, &d->findings[i]);
+			one(d, tool, f);
 		}
 	}
 	putchar('\n');
-	counts(d);
-	if (!all && doctor_worst(d) != VERDICT_OK)
+	counts(d, all);
+	if (!all && doctor_verdict(d) != VERDICT_OK)
 		puts("'--all' also shows what is ok; '--bundle FILE' collects what was read, for a report.");
 }
 
 int render_json(const struct doctor *d)
 {
-	struct json_object *o = json_new("peerdma-doctor/1"), *array, *f, *list, *e;
+	struct json_object *o = json_new("peerdma-doctor/2"), *array, *f, *list, *e;
 
-	json_text(o, "verdict", verdict_word(doctor_worst(d)));
+	json_text(o, "verdict", verdict_word(doctor_verdict(d)));
 	json_text(o, "kernel", *d->machine->release ? d->machine->release : NULL);
 	array = json_array_in(o, "pair");
 	if (d->chosen) {
 		json_text(json_append(array), "pci", d->machine->devices[d->pairs[0].a].name);
 		json_text(json_append(array), "pci", d->machine->devices[d->pairs[0].b].name);
 	}
+	render_paths_json(d, o);
 	array = json_array_in(o, "findings");
 	for (unsigned int i = 0; i < d->count; i++) {
 		const struct finding *from = &d->findings[i];
@@ -171,6 +171,13 @@ int render_json(const struct doctor *d)
 		json_text(f, "title", from->check->title);
 		json_text(f, "verdict", verdict_word(from->verdict));
 		json_text(f, "subject", from->subject);
+		json_truth(f, "counts", from->counts);
+		json_truth(f, "ignored", from->ignored);
+		list = json_array_in(f, "ways");
+		for (unsigned int way = 0; way < WAYS; way++) {
+			if (from->ways & WAY(way))
+				json_append_text(list, way_key(way));
+		}
 		list = json_array_in(f, "evidence");
 		for (unsigned int n = 0; n < from->evidence_count; n++) {
 			e = json_append(list);

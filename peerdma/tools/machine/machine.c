@@ -278,7 +278,8 @@ static int set_labels(struct machine *m)
 		for (unsigned int i = 0; i < m->count; i++) {
 			struct device *d = &m->devices[i];
 
-			if (d->kind != kind || d->virtual_function || m->shown_count == SHOWN_MAX)
+			if (d->kind != kind || !d->given || m->shown_count == SHOWN_MAX ||
+			    (d->virtual_function && !(m->container && d->rdma == RDMA_HAS)))
 				continue;
 			d->number = number++;
 			snprintf(d->label, sizeof(d->label), "%s%u", device_kind_label(kind),
@@ -317,6 +318,8 @@ static int read_devices(struct machine *m)
 	for (unsigned int i = 0; i < m->count; i++) {
 		read_device(m->tree, &m->devices[i]);
 		read_place(m, &m->devices[i]);
+		rdma_device_read(m->tree, &m->devices[i]);
+		given_read(m->tree, m->container, &m->devices[i]);
 	}
 	set_depths(m);
 	return set_labels(m);
@@ -438,6 +441,7 @@ int machine_read(struct machine *m, struct tree *tree)
 	if (!tree_read(tree, "/proc/device-tree/compatible", &data, &length))
 		m->tegra = memmem(data, length, "nvidia,tegra", strlen("nvidia,tegra"));
 	read_nodes(m);
+	m->container = in_container(tree);
 	ret = read_devices(m);
 	read_iommu(m);
 	if (!ret)

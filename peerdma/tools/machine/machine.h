@@ -14,6 +14,8 @@
 #include "tree.h"
 
 #define PCI_DEVICES	"/sys/bus/pci/devices/"
+#define RDMA_DEVICES	"/sys/class/infiniband"
+#define RDMA_VERBS	"/sys/class/infiniband_verbs"
 
 enum device_kind {
 	/* Of no interest here: USB, disks of other kinds, a BMC's display... */
@@ -54,6 +56,14 @@ enum iommu_mode {
 	IOMMU_TRANSLATING,
 };
 
+enum rdma_state {
+	RDMA_NONE,		/* it is not made for RDMA, and has no RDMA device */
+	RDMA_LACKS,		/* it is made for it, and has none: its driver is missing */
+	RDMA_HAS,
+};
+
+enum port_state { PORTS_UNKNOWN, PORTS_DOWN, PORTS_ACTIVE };	/* the best of its ports */
+
 struct device {
 	char name[PCI_NAME_MAX];
 	char host[24];		/* the host bridge: "pci0000:00" */
@@ -83,6 +93,10 @@ struct device {
 	unsigned int rebar_bar;		/* valid if rebar_sizes is not 0 */
 	uint64_t rebar_sizes;		/* bit n: can be 2^n bytes */
 	bool virtual_function;
+	enum rdma_state rdma;
+	enum port_state ports;
+	int minor;		/* NVIDIA's driver's number of the GPU: /dev/nvidiaN; -1: not known */
+	bool given;		/* false: it is the host's, and this container was not given it */
 };
 
 enum arch { ARCH_UNKNOWN, ARCH_X86, ARCH_ARM64, ARCH_POWER };
@@ -95,6 +109,7 @@ struct machine {
 	unsigned int *shown;
 	unsigned int shown_count;
 	bool virtual;			/* a hypervisor runs it */
+	bool container;			/* seen from inside one: what is missing may be the host's */
 	char vendor[64], product[64];	/* as the firmware says; "" not known */
 	char release[64];		/* of the kernel; "" not known */
 	enum arch arch;
@@ -150,6 +165,16 @@ void machine_reach(const struct machine *m, unsigned int provider, unsigned int 
 /* pci_config.c: subsystem, port, acs and resizable BAR, of a device's config space; any bytes. */
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
 void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial number */
+
+/* rdma_device.c: rdma and ports. */
+void rdma_device_read(struct tree *t, struct device *d);
+enum port_state rdma_ports(struct tree *t, const char *device);
+/* N of its node /dev/infiniband/uverbsN, which is not its number among the devices; -1: none, or not known. */
+int rdma_uverbs(struct tree *t, const char *device);
+
+/* given.c: minor and given. */
+bool in_container(struct tree *t);
+void given_read(struct tree *t, bool container, struct device *d);
 
 /* device_kind.c */
 void device_kind(struct device *d);

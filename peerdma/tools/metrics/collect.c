@@ -278,7 +278,7 @@ static int caches(const struct tool *tool, struct metrics *m)
 static int findings(struct machine *machine, struct metrics *m)
 {
 	struct doctor d;
-	int ret = doctor_run(&d, machine, -1, -1, false);
+	int ret = doctor_run(&d, machine, &(struct doctor_options){ .a = -1, .b = -1 });
 
 	for (enum verdict v = VERDICT_OK; !ret && v <= VERDICT_BROKEN; v++)
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 0, "verdict", verdict_word(v), NULL);

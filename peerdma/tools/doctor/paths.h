@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * paths.h - from findings to paths: which GPU's memory reaches which peer, in which way, and how well.
+ *
+ *   ways.c    what must be there for a way between two devices, by kind of peer and of GPU
+ *   paths.c   that, and every finding that bears on the path: the state of each way
+ *   wanted.c  which of them the machine is there for, or was asked for: the verdict
+ */
+#pragma once
+
+#include "doctor.h"
+
+enum way_state {			/* best last */
+	STATE_NOT_APPLICABLE,
+	STATE_FAILS,
+	STATE_UNKNOWN,
+	STATE_SLOW,
+	STATE_WORKS,
+};
+
+/* ways.c: without the findings. */
+struct way_fact {
+	enum way_state state;
+	char why[160];			/* "" it works */
+	const char *remedy;		/* NULL: none, or a finding has it */
+};
+
+struct path {
+	unsigned int gpu;
+	int peer;			/* -1: none, what the GPU's driver gives to any */
+	enum path_class path;
+	int meet;			/* the bridge where they meet; -1: above */
+	struct way_fact ways[WAYS];
+};
+
+/* What is wanted: that one of these ways works, on one of these paths of a GPU. */
+struct demand {
+	unsigned int gpu;		/* a device's index */
+	int path;			/* -1: any path of the GPU */
+	enum device_kind peer;		/* to such a peer; DEVICE_OTHER: any */
+	unsigned int ways;
+	enum way_state state;
+};
+
+struct path_table {
+	struct path *paths;
+	unsigned int count;
+	struct demand *demands;
+	unsigned int demand_count;
+};
+
+void way_find(struct doctor *d, const struct path *p, enum way way, struct way_fact *out);
+const char *way_word(enum way way);		/* "dma-buf" */
+const char *way_key(enum way way);		/* "dmabuf": in JSON and of --need */
+const char *state_word(enum way_state state);	/* "does not work" */
+enum verdict state_verdict(enum way_state state);
+
+/* Has the GPU memory for peers?  Not if it is a virtual machine's. */
+bool path_of_gpu(const struct doctor *d, unsigned int device);
+
+/* After all checks have run.  0 or -ENOMEM. */
+int paths_weigh(struct doctor *d);
+void paths_free(struct doctor *d);
+/* wanted.c, called by that, first and last: what is accepted; demands, and which findings count. */
+void wanted_ignore_findings(struct doctor *d);
+int wanted_weigh(struct doctor *d);
+bool finding_bears_on(const struct doctor *d, const struct finding *f, const struct path *p,
+		      enum way way);

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/*
+ * wanted.c - see wanted.h and paths.h.  Without a word of the administrator, what the machine is
+ * plainly there for is wanted: that each GPU reaches its nearest RDMA adapter, the cards that have
+ * a driver, and the drives if GPUDirect Storage is installed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paths.h"
+#include "wanted.h"
+
+static bool storage_installed(struct doctor *d)
+{
+	return module_loaded(d, "nvidia_fs") || tree_exists(d->tree, "/etc/cufile.json");
+}
+
+/* What is wanted of a path by default; 0: nothing. */
+static unsigned int plainly_wanted(struct doctor *d, const struct path *p)
+{
+	const struct device *peer;
+	unsigned int unified = p->ways[WAY_HOST].state == STATE_WORKS ? WAY(WAY_HOST) : 0;
+
+	if (p->peer < 0)
+		return 0;
+	peer = &d->machine->devices[p->peer];
+	switch (peer->kind) {
+	case DEVICE_NIC:
+		return WAYS_RDMA | WAY(WAY_COHERENT) | unified;
+	case DEVICE_CARD:
+		return *peer->driver ? WAYS_PCI | WAY(WAY_COHERENT) | unified : 0;
+	case DEVICE_NVME:
+		return storage_installed(d) ? WAYS_PCI | WAY(WAY_COHERENT) | unified : 0;
+	default:
+		return d->chosen ? WAYS_PCI | WAY(WAY_COHERENT) | unified : 0;
+	}
+}
+
+static void demand(struct doctor *d, unsigned int gpu, int path, unsigned int ways)
+{
+	d->paths->demands[d->paths->demand_count++] = (struct demand){
+		.gpu = gpu, .path = path, .ways = ways,
+	};
+}
+
+static void demand_defaults(struct doctor *d, unsigned int gpu)
+{
+	int alone = -1;
+	bool any = false;
+
+	for (unsigned int i = 0; i < d->paths->count; i++) {
+		const struct path *p = &d->paths->paths[i];
+		unsigned int ways = p->gpu == gpu ? plainly_wanted(d, p) : 0;
+
+		if (p->gpu == gpu && p->peer < 0)
+			alone = (int)i;
+		if (ways)
+			demand(d, gpu, (int)i, ways);
+		any |= ways;
+	}
+	/* No peer: that its driver gives memory to one is all that can be wanted. */
+	if (!any && alone >= 0)
+		demand(d, gpu, alone, WAYS_ALL);
+}
+
+static void demand_all(struct doctor *d, unsigned int gpu)
+{
+	const struct wanted *w = d->wanted;
+
+	if (!w || (!w->need_count && !w->none))
+		demand_defaults(d, gpu);
+	for (unsigned int i = 0; w && i < w->need_count; i++)
+		d->paths->demands[d->paths->demand_count++] = (struct demand){
+			.gpu = gpu, .path = -1, .ways = w->needs[i].ways, .peer = w->needs[i].peer,
+		};
+}
+
+static bool concerns(const struct doctor *d, const struct demand *want, unsigned int path)
+{
+	const struct path *p = &d->paths->paths[path];
+
+	if (want->path >= 0)
+		return want->path == (int)path;
+	/* What the GPU's driver gives to any peer is none that a peer has. */
+	return p->gpu == want->gpu && p->peer >= 0 &&
+	       (want->peer == DEVICE_OTHER || want->peer == d->machine->devices[p->peer].kind);
+}
+
+static void best(struct doctor *d, struct demand *want)
+{
+	for (unsigned int i = 0; i < d->paths->count; i++) {
+		for (unsigned int way = 0; way < WAYS; way++) {
+			enum way_state state = d->paths->paths[i].ways[way].state;
+
+			if (concerns(d, want, i) && want->ways & WAY(way) && state > want->state)
+				want->state = state;
+		}
+	}
+}
+
+/* The findings that keep it from working, or from working well, count. */
+static void count_findings(struct doctor *d, const struct demand *want)
+{
+	for (unsigned int i = 0; i < d->paths->count; i++) {
+		const struct path *p = &d->paths->paths[i];
+
+		for (unsigned int way = 0; way < WAYS; way++) {
+			if (!concerns(d, want, i) || !(want->ways & WAY(way)) ||
+			    p->ways[way].state != want->state)
+				continue;
+			for (unsigned int n = 0; n < d->count; n++) {
+				struct finding *f = &d->findings[n];
+
+				if (f->verdict != VERDICT_OK && finding_bears_on(d, f, p, way))
+					f->counts = true;
+			}
+		}
+	}
+}
+
+void wanted_ignore_findings(struct doctor *d)
+{
+	const struct wanted *w = d->wanted;
+
+	for (unsigned int i = 0; w && i < d->count; i++) {
+		struct finding *f = &d->findings[i];
+
+		for (unsigned int n = 0; n < w->ignored_count; n++)
+			f->ignored |= !strcmp(w->ignored[n].check, f->check->name) &&
+				      (!*w->ignored[n].subject ||
+				       !strcmp(w->ignored[n].subject, f->subject));
+	}
+}
+
+int wanted_weigh(struct doctor *d)
+{
+	const struct machine *m = d->machine;
+
+	d->paths->demands = calloc((size_t)d->paths->count + (size_t)m->count * (WANTED_MAX + 1) + 1,
+				   sizeof(struct demand));
+	if (!d->paths->demands)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < m->count; i++) {
+		if (path_of_gpu(d, i))
+			demand_all(d, i);
+	}
+	for (unsigned int i = 0; i < d->paths->demand_count; i++) {
+		best(d, &d->paths->demands[i]);
+		if (d->paths->demands[i].state != STATE_WORKS)
+			count_findings(d, &d->paths->demands[i]);
+	}
+	for (unsigned int i = 0; i < d->count; i++) {
+		struct finding *f = &d->findings[i];
+
+		f->counts |= !f->ways && !f->ignored && f->verdict == VERDICT_BROKEN;
+	}
+	return 0;
+}
+
+enum verdict doctor_verdict(const struct doctor *d)
+{
+	static const unsigned int rank[] = { [VERDICT_OK] = 0, [VERDICT_SLOW] = 1, [VERDICT_UNKNOWN] = 2, [VERDICT_BROKEN] = 3 };
+	enum verdict worst = VERDICT_OK;
+
+	for (unsigned int i = 0; i < d->paths->demand_count; i++) {
+		enum verdict v = state_verdict(d->paths->demands[i].state);
+
+		worst = rank[v] > rank[worst] ? v : worst;
+	}
+	for (unsigned int i = 0; i < d->count; i++) {
+		if (d->findings[i].counts && !d->findings[i].ways)
+			return VERDICT_BROKEN;
+	}
+	/* Asked to move data, it has moved none. */
+	if (d->probe && !d->moved_count && rank[worst] < rank[VERDICT_UNKNOWN])
+		return VERDICT_UNKNOWN;
+	return worst;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wanted.h - what an administrator wants of a machine: ways that must work, and findings that are
+ * accepted.  From the command line (--need, --ignore) and a file.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "machine/machine.h"
+
+#define WANTED_FILE	"/etc/peerdma/doctor.conf"
+#define WANTED_MAX	32
+
+struct need {
+	unsigned int ways;		/* one of them */
+	enum device_kind peer;		/* DEVICE_OTHER: any */
+};
+
+struct wanted {
+	struct need needs[WANTED_MAX];
+	unsigned int need_count;
+	bool none;			/* "none": no path is wanted */
+	struct {
+		char check[32], subject[64];	/* subject "": any */
+	} ignored[WANTED_MAX];
+	unsigned int ignored_count;
+};
+
+/*
+ * The words of an option, with commas between.  false: one is unknown, and why says which, and what
+ * was meant.  from: "--need", or "FILE:3".
+ */
+bool wanted_need(struct wanted *w, const char *from, const char *words, char why[256]);
+bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[256]);
+
+/*
+ * Lines "need = WORDS" and "ignore = WORDS", comments from '#' on.  0; -ENOENT: there is no such
+ * file; -EINVAL: why says what is wrong in which line; or another -errno.
+ */
+int wanted_read(struct wanted *w, const char *file, char why[256]);

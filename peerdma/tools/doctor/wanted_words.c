@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/*
+ * wanted_words.c - what an administrator wrote: the words of --need and --ignore, and the file that
+ * has the same.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tool.h"
+#include "doctor.h"
+#include "wanted.h"
+
+static const struct {
+	const char *word;
+	struct need need;
+} needs[] = {
+	{ "dmabuf", { WAY(WAY_DMABUF), DEVICE_OTHER } },
+	{ "peermem", { WAY(WAY_PEERMEM), DEVICE_OTHER } },
+	{ "nvidia_p2p", { WAY(WAY_NVP2P), DEVICE_OTHER } },
+	{ "p2pdma", { WAY(WAY_P2PDMA), DEVICE_OTHER } },
+	{ "coherent", { WAY(WAY_COHERENT), DEVICE_OTHER } },
+	{ "host", { WAY(WAY_HOST), DEVICE_OTHER } },
+	{ "rdma", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC } },
+	{ "storage", { WAYS_PCI, DEVICE_NVME } },
+	{ "card", { WAYS_PCI, DEVICE_CARD } },
+};
+#define NEEDS	(sizeof(needs) / sizeof(needs[0]))
+
+/* The nth word that may stand there; NULL: no more. */
+typedef const char *(*word_at)(size_t n);
+
+static const char *need_at(size_t n)
+{
+	return n < NEEDS ? needs[n].word : n == NEEDS ? "none" : NULL;
+}
+
+static const char *check_at(size_t n)
+{
+	return checks[n] ? checks[n]->name : NULL;
+}
+
+/* What stands there wrong most often: a letter or two are missing, or too many, or others. */
+static void wrong(const char *from, const char *kind, const char *word, word_at at, char why[256])
+{
+	const char *meant = text_nearest(word, at);
+	size_t used;
+
+	used = (size_t)snprintf(why, 256, "%s: there is no %s '%.40s'", from, kind, word);
+	if (meant && used < 256)
+		snprintf(why + used, 256 - used, "; did you mean '%s'?", meant);
+	for (size_t n = 0; !meant && at(n) && used < 256; n++)
+		used += (size_t)snprintf(why + used, 256 - used, "%s%s", n ? ", " : "; there are ", at(n));
+}
+
+static bool add_need(struct wanted *w, const char *from, const char *word, char why[256])
+{
+	size_t n = 0;
+
+	while (need_at(n) && strcmp(need_at(n), word))
+		n++;
+	if (!need_at(n)) {
+		wrong(from, "way", word, need_at, why);
+		return false;
+	}
+	if (n == NEEDS)
+		w->none = true;
+	else
+		w->needs[w->need_count++] = needs[n].need;
+	return true;
+}
+
+/* "link", or "link:NIC3": of that subject only. */
+static bool add_ignored(struct wanted *w, const char *from, const char *word, char why[256])
+{
+	size_t length = strcspn(word, ":"), n = 0;
+	char check[sizeof(w->ignored[0].check)];
+
+	snprintf(check, sizeof(check), "%.*s", (int)(length < sizeof(check) ? length : sizeof(check)), word);
+	while (checks[n] && strcmp(checks[n]->name, check))
+		n++;
+	if (!checks[n]) {
+		wrong(from, "check", check, check_at, why);
+		return false;
+	}
+	snprintf(w->ignored[w->ignored_count].check, sizeof(check), "%s", check);
+	snprintf(w->ignored[w->ignored_count].subject, sizeof(w->ignored[0].subject), "%s",
+		 word[length] ? word + length + 1 : "");
+	w->ignored_count++;
+	return true;
+}
+
+static bool each_word(struct wanted *w, const char *from, const char *words, const unsigned int *count,
+		      bool (*add)(struct wanted *, const char *, const char *, char *), char why[256])
+{
+	char word[128];
+	bool any = false;
+
+	for (const char *s = words + strspn(words, ", \t"); *s; s += strspn(s, ", \t")) {
+		size_t length = strcspn(s, ",\t");
+
+		while (length && s[length - 1] == ' ')
+			length--;
+		if (*count == WANTED_MAX || length >= sizeof(word)) {
+			snprintf(why, 256, "%s: too %s", from, length < sizeof(word) ? "many words" : "long a word");
+			return false;
+		}
+		snprintf(word, sizeof(word), "%.*s", (int)length, s);
+		if (!add(w, from, word, why))
+			return false;
+		any = true;
+		s += length;
+	}
+	if (!any)
+		snprintf(why, 256, "%s: nothing stands there", from);
+	return any;
+}
+
+bool wanted_need(struct wanted *w, const char *from, const char *words, char why[256])
+{
+	return each_word(w, from, words, &w->need_count, add_need, why);
+}
+
+bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[256])
+{
+	return each_word(w, from, words, &w->ignored_count, add_ignored, why);
+}
+
+static const char *key_at(size_t n)
+{
+	static const char *const keys[] = { "need", "ignore", NULL };
+
+	return keys[n];
+}
+
+static bool line(struct wanted *w, const char *from, char *text, char why[256])
+{
+	char *value = strchr(text, '=');
+	size_t length;
+
+	text[strcspn(text, "#")] = 0;
+	text += strspn(text, " \t\r");
+	if (!*text)
+		return true;
+	length = strcspn(text, " \t=");
+	if (!value || value < text + length) {
+		snprintf(why, 256, "%s: neither 'need = ...' nor 'ignore = ...' nor a comment", from);
+		return false;
+	}
+	value[strcspn(value, "\r")] = 0;
+	text[length] = 0;
+	value++;
+	if (!strcmp(text, "need"))
+		return wanted_need(w, from, value, why);
+	if (!strcmp(text, "ignore"))
+		return wanted_ignore(w, from, value, why);
+	wrong(from, "setting", text, key_at, why);
+	return false;
+}
+
+int wanted_read(struct wanted *w, const char *file, char why[256])
+{
+	unsigned int number = 0;
+	char *data, from[128];
+	size_t length;
+	int ret = file_read("", file, &data, &length);
+
+	if (ret) {
+		snprintf(why, 256, "%.128s: %s", file, strerror(-ret));
+		return ret;
+	}
+	if (memchr(data, 0, length)) {
+		snprintf(why, 256, "%.128s: not a text file", file);
+		ret = -EINVAL;
+	}
+	for (char *s = data, *next; !ret && s && *s; s = next) {
+		next = strchr(s, '\n');
+		if (next)
+			*next++ = 0;
+		snprintf(from, sizeof(from), "%.100s:%u", file, ++number);
+		if (!line(w, from, s, why))
+			ret = -EINVAL;
+	}
+	free(data);
+	return ret;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ways.c - what a way between two devices needs: an exporter, an importer, and what is between.
+ * A new way, or a new kind of peer, is a function here and a line in the table at the end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters.h"
+#include "paths.h"
+
+static void fact(struct way_fact *out, enum way_state state, const char *why, const char *remedy)
+{
+	out->state = state;
+	out->remedy = remedy;
+	snprintf(out->why, sizeof(out->why), "%s", why ? why : "");
+}
+
+static enum way_state state_of(enum answer a)
+{
+	return a == ANSWER_YES ? STATE_WORKS : a == ANSWER_NO ? STATE_FAILS : STATE_UNKNOWN;
+}
+
+static const struct device *gpu_of(const struct doctor *d, const struct path *p)
+{
+	return &d->machine->devices[p->gpu];
+}
+
+static const struct device *peer_of(const struct doctor *d, const struct path *p)
+{
+	return p->peer < 0 ? NULL : &d->machine->devices[p->peer];
+}
+
+static bool peer_is(const struct doctor *d, const struct path *p, enum device_kind kind)
+{
+	return p->peer >= 0 && peer_of(d, p)->kind == kind;
+}
+
+/* A driver of its own, which may ask the GPU's driver for memory. */
+static bool card_with_driver(const struct doctor *d, const struct path *p)
+{
+	return peer_is(d, p, DEVICE_CARD) && *peer_of(d, p)->driver;
+}
+
+/* The best of the RDMA devices that the adapter has. */
+static void of_adapter(struct doctor *d, const struct path *p,
+		       void (*ask)(struct doctor *, const struct adapter *, struct adapter_answer *),
+		       struct way_fact *out)
+{
+	struct adapter_answer answer;
+	const char *names = "";
+	struct adapter a;
+
+	fact(out, STATE_FAILS, "the adapter has no RDMA device", NULL);
+	if (tree_list(d->tree, INFINIBAND, &names))
+		return;
+	for (bool first = true; *names; names = tree_next(names)) {
+		adapter_read(d, names, &a);
+		if (a.function != peer_of(d, p))
+			continue;
+		ask(d, &a, &answer);
+		if (!first && state_of(answer.answer) <= out->state)
+			continue;
+		fact(out, state_of(answer.answer), answer.answer == ANSWER_YES ? NULL : answer.why,
+		     answer.remedy);
+		first = false;
+	}
+}
+
+static void worse(struct way_fact *out, const struct way_fact *than)
+{
+	if (than->state < out->state)
+		*out = *than;
+}
+
+static void dmabuf(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	struct way_fact import;
+	char why[160];
+
+	if (p->peer >= 0 && !peer_is(d, p, DEVICE_NIC) && !card_with_driver(d, p))
+		return;
+	fact(out, state_of(gpu_exports_dmabuf(d, gpu_of(d, p), why)), why, NULL);
+	if (!peer_is(d, p, DEVICE_NIC))
+		return;
+	of_adapter(d, p, adapter_dmabuf, &import);
+	worse(out, &import);
+}
+
+static void peermem(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	struct way_fact import;
+	char why[160];
+
+	if (!peer_is(d, p, DEVICE_NIC))
+		return;
+	fact(out, state_of(gpu_has_peer_client(d, gpu_of(d, p), why)), why, NULL);
+	of_adapter(d, p, adapter_peer, &import);
+	worse(out, &import);
+}
+
+static void nvidia_p2p(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	const struct device *gpu = gpu_of(d, p);
+	bool offers = !strcmp(gpu->driver, "nvidia") ||
+		(device_is_softgpu(gpu) && (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
+
+	if (p->peer >= 0 && !card_with_driver(d, p) &&
+	    !(peer_is(d, p, DEVICE_NVME) && module_loaded(d, "nvidia_fs")))
+		return;
+	if (gpu->vendor == VENDOR_NVIDIA || device_is_softgpu(gpu))
+		fact(out, offers ? STATE_WORKS : STATE_FAILS, offers ? NULL : "the GPU's driver is not loaded", NULL);
+}
+
+static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	char file[128], has;
+
+	if (!peer_is(d, p, DEVICE_NVME) && !peer_is(d, p, DEVICE_GPU))
+		return;
+	has = kernel_config(d, "PCI_P2PDMA", file);
+	if (has != 'y')
+		fact(out, has == 'n' ? STATE_FAILS : STATE_UNKNOWN, has == 'n' ?
+		     "the kernel is built without PCI_P2PDMA" : "the kernel's configuration cannot be read", NULL);
+	else if (gpu_of(d, p)->vendor == VENDOR_AMD)
+		fact(out, STATE_WORKS, NULL, NULL);
+	else
+		fact(out, STATE_FAILS, "the GPU's driver gives the kernel no struct pages of its memory", NULL);
+}
+
+static void coherent(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	(void)d;
+	(void)p;
+	(void)out;
+}
+
+/* There is always this one, with a copy. */
+static void host(struct doctor *d, const struct path *p, struct way_fact *out)
+{
+	(void)d;
+	if (p->peer >= 0)
+		fact(out, STATE_SLOW, "a copy in host memory (staging)", NULL);
+}
+
+void way_find(struct doctor *d, const struct path *p, enum way way, struct way_fact *out)
+{
+	static void (*const finders[WAYS])(struct doctor *, const struct path *, struct way_fact *) = {
+		[WAY_DMABUF] = dmabuf, [WAY_PEERMEM] = peermem, [WAY_NVP2P] = nvidia_p2p,
+		[WAY_P2PDMA] = p2pdma, [WAY_COHERENT] = coherent, [WAY_HOST] = host,
+	};
+
+	*out = (struct way_fact){ .state = STATE_NOT_APPLICABLE };
+	finders[way](d, p, out);
+}
