@@ -274,7 +274,7 @@ class Doctor(Case):
             self.assertEqual((done.returncode, "GPU0" in done.stdout), (64, args[0] == "--bundle"), args)
             self.assertNotEqual(done.stderr, "")
         self.assertEqual(run("doctor", root="/nonexistent").returncode, 64)
-        self.assertEqual(run("doctor", root=self.folder()).returncode, 64)
+        self.assertEqual(run("doctor", root=self.folder()).returncode, 3)
 
     def test_acs(self):
         self.expect(self.server(acs=machines.REDIRECT), "reach", "slow", "0000:12:00.0: 0x001d", "disable_acs_redir")
