@@ -18,10 +18,11 @@ static void no_gpu(struct doctor *d)
 		return;
 	}
 	f = say(d, VERDICT_BROKEN, "this machine");
-	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU",
-		 d->machine->count);
+	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU%s",
+		 d->machine->count, d->machine->container ? " that this container was given" : "");
 	consequence(d, f, "there is no GPU memory to reach");
-	remedy(d, f, d->machine->virtual ? "pass a GPU through to this virtual machine" :
+	remedy(d, f, d->machine->container ? "give the container a GPU (--gpus, --device, or its operator's or plugin's setting)" :
+	       d->machine->virtual ? "pass a GPU through to this virtual machine" :
 	       "see whether the GPU is seated and powered: lspci -d 10de: lists NVIDIA's, lspci -d 1002: AMD's");
 }
 
@@ -40,7 +41,7 @@ static void run(struct doctor *d)
 		const char *wanted = wanted_driver(g);
 		struct finding *f;
 
-		if (g->kind != DEVICE_GPU)
+		if (g->kind != DEVICE_GPU || !g->given)
 			continue;
 		any = true;
 		if (!device_concerned(d, i))
