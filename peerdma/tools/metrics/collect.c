@@ -275,6 +275,15 @@ static int caches(const struct tool *tool, struct metrics *m)
 
 /* ---- the doctor ---- */
 
+/*
+ * The check "limits" judges the process that runs it: here the one that prints metrics, often of a systemd
+ * timer. Its limits are not those of the processes that register memory.
+ */
+static bool judges_its_own_process(const struct finding *f)
+{
+	return !strcmp(f->check->name, "limits");
+}
+
 static int findings(struct machine *machine, struct metrics *m)
 {
 	struct doctor d;
@@ -285,6 +294,8 @@ static int findings(struct machine *machine, struct metrics *m)
 	for (unsigned int i = 0; !ret && i < d.count; i++) {
 		const struct finding *f = &d.findings[i];
 
+		if (judges_its_own_process(f))
+			continue;
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 1, "verdict", verdict_word(f->verdict), NULL);
 		metric_add(m, METRIC_DOCTOR_VERDICT, f->verdict, "check", f->check->name, "subject",
 			   f->subject, NULL);
