@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`peerdma topo` on made-up machines: the matrix, the tree, its JSON, its drawing."""
 
+import fcntl
 import glob
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -12,12 +14,13 @@ import struct
 import subprocess
 import sys
 import tarfile
+import termios
 import threading
 import unittest
 import xml.etree.ElementTree
 
 import machines
-from case import Case, Optional, conforms, run
+from case import COMMAND, Case, Optional, conforms, run
 
 SEED = int(os.environ.get("SEED", "1"))
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -55,6 +58,21 @@ SCHEMA = {
                  "link": ({"mt_per_s": int, "lanes": int, "both_ends_mt_per_s": Optional(int), "both_ends_lanes": Optional(int)}, None),
                  "bars": Optional(([{"resource": int, "length": int, "start": (str, None)}], None))}],
     "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}]}
+
+
+def cells(text):
+    """What a matrix says of each pair, from all its blocks; and their widest line."""
+    found, columns = {}, []
+    block = text.split("\nLegend")[0]
+    for line in block.splitlines():
+        words = line.split()
+        if words and line[0] == " ":
+            columns = words
+        elif words:
+            for column, word in zip(columns, words[1:], strict=True):
+                assert (words[0], column) not in found, line
+                found[words[0], column] = word
+    return found, max(map(len, block.splitlines()))
 
 
 class Topo(Case):
@@ -193,6 +211,45 @@ class Topo(Case):
         run("topo", "--ascii", root=m.path).stdout.encode("ascii")
         self.assertNotIn("Legend", run("topo", "--tree", root=m.path).stdout)
         self.assertNotIn("pci0000", run("topo", "--matrix", root=m.path).stdout)
+
+    def test_width(self):
+        """The matrix is cut into blocks of columns where a line has less room, and says the same."""
+        m = machines.server(self.folder())
+        whole, width = cells(run("topo", "--matrix", root=m.path).stdout)
+        self.assertGreater(width, 170)
+        self.assertEqual(len(whole), 24 * 25)
+        self.assertEqual((whole["GPU0", "NIC1"], whole["NIC15", "NUMA"]), ("PIX", "1"))
+        for columns in (10, 20, 80, 100, 179):
+            found, width = cells(run("topo", "--matrix", root=m.path, env={"COLUMNS": str(columns)}).stdout)
+            self.assertEqual(found, whole)
+            self.assertLessEqual(width, max(columns, 18))
+        # Blocks of the same width: here GPUs, and the adapters of each socket.
+        heads = [line.split() for line in run("topo", "--matrix", root=m.path, env={"COLUMNS": "80"}).stdout.splitlines() if line[:1] == " "]
+        self.assertEqual([len(head) for head in heads[:3]], [8, 8, 9])
+        self.assertEqual(heads[1][0], "NIC0")
+
+    def test_terminal(self):
+        """Without COLUMNS a terminal's own width counts."""
+        m = machines.server(self.folder())
+        here, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        done = subprocess.Popen([COMMAND, "topo", "--matrix", "--root", m.path], stdout=there, stdin=subprocess.DEVNULL,
+                                env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+        os.close(there)
+        text = b""
+        while True:
+            try:
+                part = os.read(here, 65536)
+            except OSError:         # the terminal has no writer any more
+                break
+            if not part:
+                break
+            text += part
+        os.close(here)
+        self.assertEqual(done.wait(timeout=60), 0)
+        found, width = cells(text.decode().replace("\r\n", "\n"))
+        self.assertEqual(len(found), 24 * 25)
+        self.assertLessEqual(width, 100)
 
     def test_nothing(self):
         self.assertIn("No GPUs", run("topo", root=machines.Machine(self.folder()).path).stdout)

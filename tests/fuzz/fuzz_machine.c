@@ -395,7 +395,8 @@ static void topo(const struct machine *m)
 	end(true);
 	begin();
 	topo_svg(m);
-	topo_matrix(m);
+	topo_matrix(m, 0);
+	topo_matrix(m, 30);
 	topo_legend();
 	topo_tree(m, false);
 	topo_tree(m, true);

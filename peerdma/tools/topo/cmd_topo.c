@@ -41,7 +41,7 @@ static int show(const struct tool *tool, const struct machine *m, const struct w
 		return EXIT_OK;
 	}
 	if (!w->tree) {
-		topo_matrix(m);
+		topo_matrix(m, tool->width);
 		topo_legend();
 	}
 	if (!w->tree && !w->matrix)

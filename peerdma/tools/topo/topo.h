@@ -7,7 +7,8 @@
 #include "machine/machine.h"
 #include "base/tool.h"
 
-void topo_matrix(const struct machine *m);
+/* In blocks of columns that a line of `width' characters has room for; 0: in one. */
+void topo_matrix(const struct machine *m, unsigned int width);
 void topo_legend(void);
 /* What a bridge is, in two words at most. */
 const char *topo_port_word(const struct device *d);
