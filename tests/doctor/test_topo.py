@@ -212,6 +212,13 @@ class Topo(Case):
         self.assertNotIn("Legend", run("topo", "--tree", root=m.path).stdout)
         self.assertNotIn("pci0000", run("topo", "--matrix", root=m.path).stdout)
 
+    def near(self, m):
+        done = run("topo", "--json", root=m.path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        told = json.loads(done.stdout)
+        conforms(told, SCHEMA)
+        return told
+
     def test_width(self):
         """The matrix is cut into blocks of columns where a line has less room, and says the same."""
         m = machines.server(self.folder())
@@ -250,6 +257,22 @@ class Topo(Case):
         found, width = cells(text.decode().replace("\r\n", "\n"))
         self.assertEqual(len(found), 24 * 25)
         self.assertLessEqual(width, 100)
+
+    def test_names_without_pci_ids(self):
+        """Of a GPU that pci.ids does not have: what its driver calls it, from procfs or a bundle's table."""
+        m = machines.server(self.folder(), per_socket=1)
+        gpus = [d for d in self.near(m)["devices"] if (d["label"] or "").startswith("GPU")]
+        self.assertEqual([d["title"] for d in gpus], ["NVIDIA H200"] * 2)
+        m.put(f"proc/driver/nvidia/gpus/{m.gpus[1]}/information", "Model: \t\t NVIDIA H200 NVL\nIRQ:   \t\t 1\nGPU UUID: \t GPU-1\n")
+        self.assertEqual([d["title"] for d in self.near(m)["devices"] if (d["label"] or "").startswith("GPU")], ["NVIDIA H200", "NVIDIA H200 NVL"])
+        # A maker's name alone is not the device's; a device's name in pci.ids is preferred.
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t1111  Other\n")
+        self.assertIn("GPU0  0000:13:00.0  NVIDIA H200  ", run("topo", "--tree", root=m.path).stdout)
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t2335  GH100\n")
+        self.assertIn("GPU0  0000:13:00.0  GH100  ", run("topo", "--tree", root=m.path).stdout)
+        m.remove("usr/share/misc/pci.ids")
+        m.put("nvml.tsv", "nothing\n")
+        self.assertIn("GPU0  0000:13:00.0  10de:2335  ", run("topo", "--tree", root=m.path).stdout)
 
     def test_nothing(self):
         self.assertIn("No GPUs", run("topo", root=machines.Machine(self.folder()).path).stdout)

@@ -16,6 +16,7 @@
 #include "doctor/doctor.h"
 #include "fuzz.h"
 #include "topo/topo.h"
+#include "machine/gpu_names.h"
 #include "machine/tree_inside.h"
 
 #define FILES_MAX	1024
@@ -388,8 +389,9 @@ static void end(bool json)
 	printed = NULL;
 }
 
-static void topo(const struct machine *m)
+static void topo(struct machine *m)
 {
+	MUST(!gpu_names_read(m));
 	begin();
 	MUST(topo_json(m) == EXIT_OK);
 	end(true);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "machine/gpu_names.h"
 #include "topo.h"
 #include "base/tool.h"
 
@@ -53,6 +54,14 @@ static int show(const struct tool *tool, const struct machine *m, const struct w
 	return EXIT_OK;
 }
 
+/* machine_read()'s errors. */
+static int read_all(struct machine *m, struct tree *tree)
+{
+	int ret = machine_read(m, tree);
+
+	return ret ? ret : gpu_names_read(m);
+}
+
 int cmd_topo(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
@@ -76,7 +85,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 		warn("topo: %s: %s", tool->root, strerror(errno));
 		return EXIT_ERROR;
 	}
-	ret = machine_read(&m, tree);
+	ret = read_all(&m, tree);
 	if (ret == -ENOMEM)
 		warn("topo: out of memory");
 	else if (ret)
