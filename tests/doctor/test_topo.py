@@ -57,7 +57,17 @@ SCHEMA = {
                  "iommu": (str, None), "acs": Optional((str, None)),
                  "link": ({"mt_per_s": int, "lanes": int, "both_ends_mt_per_s": Optional(int), "both_ends_lanes": Optional(int)}, None),
                  "bars": Optional(([{"resource": int, "length": int, "start": (str, None)}], None))}],
-    "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}]}
+    "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}],
+    "nearest": [{"gpu": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "adapters": [str], "ucx_net_devices": (str, None),
+                 "left_out": [{"adapter": str, "device": str, "port": int, "why": str}]}],
+    "nccl_ib_hca": (str, None), "port_states_known": (bool, None)}
+
+
+def port(m, device, state="4: ACTIVE", number=1, layer="InfiniBand"):
+    """A port of an RDMA device, as sysfs has it."""
+    place = f"sys/class/infiniband/{device}/ports/{number}/"
+    m.put(place + "state", state + "\n")
+    m.put(place + "link_layer", layer + "\n")
 
 
 def cells(text):
@@ -257,6 +267,91 @@ class Topo(Case):
         found, width = cells(text.decode().replace("\r\n", "\n"))
         self.assertEqual(len(found), 24 * 25)
         self.assertLessEqual(width, 100)
+
+    def test_nearest(self):
+        m = machines.server(self.folder())
+        for number in range(16):
+            port(m, f"mlx5_{number}")
+        told = self.near(m)
+        self.assertEqual([(n["gpu"], n["path"], n["adapters"], n["ucx_net_devices"], n["left_out"]) for n in told["nearest"]],
+                         [(f"GPU{n}", "PIX", [f"NIC{2 * n}", f"NIC{2 * n + 1}"], f"mlx5_{2 * n}:1,mlx5_{2 * n + 1}:1", []) for n in range(8)])
+        self.assertEqual(told["nccl_ib_hca"], "=" + ",".join(f"mlx5_{n}:1" for n in range(16)))
+        self.assertTrue(told["port_states_known"])
+        text = run("topo", root=m.path).stdout
+        self.assertIn("\nGPU7  PIX  NIC14 (mlx5_14), NIC15 (mlx5_15)\n      export UCX_NET_DEVICES=mlx5_14:1,mlx5_15:1\n", text)
+        self.assertIn(f"\n      export NCCL_IB_HCA='{told['nccl_ib_hca']}'\n", text)
+        self.assertNotIn("left out", text)
+        self.assertNotIn("not known", text.split("Nearest")[1])
+        for part in ("--matrix", "--tree"):
+            self.assertNotIn("UCX", run("topo", part, root=m.path).stdout)
+
+    def test_nearest_down(self):
+        """A port that is not active is in no list, and that is said; where all are, farther adapters are the nearest."""
+        m = machines.server(self.folder())
+        for number in range(16):
+            port(m, f"mlx5_{number}", "1: DOWN" if number in (1, 2, 3) else "4: ACTIVE")
+        port(m, "mlx5_4", "2: INIT", 2)
+        port(m, "mlx5_15", "4: ACTIVE", layer="Unspecified")
+        near = self.near(m)["nearest"]
+        self.assertEqual((near[0]["path"], near[0]["adapters"], near[0]["ucx_net_devices"]), ("PIX", ["NIC0"], "mlx5_0:1"))
+        self.assertEqual([(o["adapter"], o["device"], o["port"]) for o in near[0]["left_out"]], [("NIC1", "mlx5_1", 1)])
+        self.assertIn("DOWN", near[0]["left_out"][0]["why"])
+        self.assertEqual((near[1]["path"], near[1]["adapters"]), ("NODE", ["NIC0"] + [f"NIC{n}" for n in range(4, 8)]))
+        self.assertEqual([o["adapter"] for o in near[1]["left_out"]], ["NIC1", "NIC2", "NIC3", "NIC4"])
+        self.assertEqual((near[2]["adapters"], near[2]["ucx_net_devices"]), (["NIC4", "NIC5"], "mlx5_4:1,mlx5_5:1"))
+        self.assertEqual([(o["device"], o["port"]) for o in near[2]["left_out"]], [("mlx5_4", 2)])
+        self.assertIn("INIT", near[2]["left_out"][0]["why"])
+        self.assertEqual((near[7]["adapters"], near[7]["left_out"][0]["device"]), (["NIC14"], "mlx5_15"))
+        self.assertEqual(self.near(m)["nccl_ib_hca"], "=" + ",".join(f"mlx5_{n}:1" for n in range(15) if n not in (1, 2, 3)))
+        self.assertIn("\nGPU0  PIX  NIC0 (mlx5_0)\n      left out: NIC1 (mlx5_1), port 1: its state is DOWN\n", run("topo", root=m.path).stdout)
+        for number in range(16):
+            port(m, f"mlx5_{number}", "1: DOWN")
+        told = self.near(m)
+        self.assertEqual((told["nearest"][0]["adapters"], told["nearest"][0]["ucx_net_devices"]), (["NIC0", "NIC1"], None))
+        self.assertIsNone(told["nccl_ib_hca"])
+        text = run("topo", root=m.path).stdout
+        self.assertIn("its state is DOWN", text)
+        self.assertNotIn("export", text)
+
+    def test_nearest_states_not_known(self):
+        """As in a bundle that has no states: each adapter's first port is named, and that is said."""
+        told = self.near(machines.server(self.folder()))
+        self.assertEqual(told["nearest"][0]["ucx_net_devices"], "mlx5_0:1,mlx5_1:1")
+        self.assertFalse(told["port_states_known"])
+        self.assertIn("are not known", run("topo", root=machines.server(self.folder()).path).stdout.split("Nearest")[1])
+
+    def test_nearest_without_rdma(self):
+        """An adapter with an RDMA device, however far, rather than one without; without any, which is the nearest, and no variables."""
+        m = machines.Machine(self.folder())
+        m.nodes(2)
+        m.gpu("0000:10:00.0", "pci0000:10", 0)
+        m.device("0000:10:01.0", "pci0000:10", machines.CX7, 0x020000, 0, driver="igb", known_as=("net/eth0",))
+        told = self.near(m)
+        self.assertEqual([(n["path"], n["adapters"], n["ucx_net_devices"]) for n in told["nearest"]], [("PHB", ["NIC0"], None)])
+        self.assertEqual((told["nccl_ib_hca"], told["port_states_known"]), (None, None))
+        text = run("topo", root=m.path).stdout
+        self.assertIn("\nGPU0  PHB  NIC0 (eth0)\n\nNo adapter has an RDMA device.\n\npci", text)
+        m.nic("0000:20:00.0", "pci0000:20", 0, 1)
+        port(m, "mlx5_0", layer="Ethernet")
+        told = self.near(m)
+        self.assertEqual([(n["path"], n["adapters"], n["ucx_net_devices"]) for n in told["nearest"]], [("SYS", ["NIC1"], "mlx5_0:1")])
+        # No GPU, or no adapter: nothing to say.
+        for text in (run("topo", root=machines.jetson(self.folder()).path).stdout,):
+            self.assertNotIn("Nearest", text)
+
+    def test_nearest_names(self):
+        """Lines to copy have names of devices only where a shell takes them as they are."""
+        for name in ("$(reboot)", "a b", "a;b", "a,b", "a'b", "=mlx5", "^mlx5", "é", "a:b"):
+            m = machines.Machine(self.folder())
+            m.gpu("0000:10:00.0", "pci0000:10")
+            m.device("0000:20:00.0", "pci0000:10", machines.CX7, 0x020700, 0, known_as=(f"infiniband/{name}",))
+            port(m, name)
+            told = self.near(m)
+            self.assertEqual((told["nearest"][0]["ucx_net_devices"], told["nccl_ib_hca"]), (None, None), name)
+            self.assertEqual(told["nearest"][0]["left_out"][0]["device"], name)
+            text = run("topo", root=m.path).stdout
+            self.assertNotIn("export", text, name)
+            self.assertIn("its name", text)
 
     def test_names_without_pci_ids(self):
         """Of a GPU that pci.ids does not have: what its driver calls it, from procfs or a bundle's table."""

@@ -391,18 +391,22 @@ static void end(bool json)
 
 static void topo(struct machine *m)
 {
-	MUST(!gpu_names_read(m));
+	struct nears n;
+
+	MUST(!gpu_names_read(m) && !nears_read(m, &n));
 	begin();
-	MUST(topo_json(m) == EXIT_OK);
+	MUST(topo_json(&n) == EXIT_OK);
 	end(true);
 	begin();
 	topo_svg(m);
 	topo_matrix(m, 0);
 	topo_matrix(m, 30);
 	topo_legend();
+	topo_near(&n);
 	topo_tree(m, false);
 	topo_tree(m, true);
 	end(false);
+	nears_free(&n);
 }
 
 static void findings(struct machine *m, int a, int b)
