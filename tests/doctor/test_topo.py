@@ -281,6 +281,7 @@ class Topo(Case):
         self.assertIn("\nGPU7  PIX  NIC14 (mlx5_14), NIC15 (mlx5_15)\n      export UCX_NET_DEVICES=mlx5_14:1,mlx5_15:1\n", text)
         self.assertIn(f"\n      export NCCL_IB_HCA='{told['nccl_ib_hca']}'\n", text)
         self.assertNotIn("left out", text)
+        self.assertNotIn("No adapter", text)
         self.assertNotIn("not known", text.split("Nearest")[1])
         for part in ("--matrix", "--tree"):
             self.assertNotIn("UCX", run("topo", part, root=m.path).stdout)
@@ -311,6 +312,7 @@ class Topo(Case):
         self.assertIsNone(told["nccl_ib_hca"])
         text = run("topo", root=m.path).stdout
         self.assertIn("its state is DOWN", text)
+        self.assertIn("\nNo adapter has a usable RDMA port.\n", text)
         self.assertNotIn("export", text)
 
     def test_nearest_states_not_known(self):

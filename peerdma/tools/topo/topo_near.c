@@ -65,6 +65,8 @@ void topo_near(const struct nears *n)
 		near_nccl(n, stdout);
 		puts("'");
 	}
+	if (n->level == NEAR_RDMA)
+		puts("\nNo adapter has a usable RDMA port.");
 	if (n->level == NEAR_ANY)
 		puts("\nNo adapter has an RDMA device.");
 	if (!near_states_known(n))
