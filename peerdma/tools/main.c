@@ -53,11 +53,11 @@ static void look_at_terminal(struct tool *tool)
 	bool tty = isatty(STDOUT_FILENO);
 	long n = columns ? strtol(columns, NULL, 10) : 0;
 
-	tool->columns = 80;
 	if (n > 0 && n < 10000)
-		tool->columns = (unsigned int)n;
+		tool->width = (unsigned int)n;
 	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		tool->columns = size.ws_col;
+		tool->width = size.ws_col;
+	tool->columns = tool->width ? tool->width : 80;
 	tool->ascii = strcmp(nl_langinfo(CODESET), "UTF-8");
 	tool->color = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
 }

@@ -28,7 +28,9 @@ rdma_start
 load_modules
 
 $tool topo >$told
-says "NIC0  0000:.*(rxe0, software)" "GPU0  0000:.*(renderD160, softgpu0, software)" "^GPU0 .* PHB"
+says "NIC0  0000:.*(rxe0, software)" "GPU0  0000:.*(renderD160, softgpu0, software)" "^GPU0 .* PHB" \
+	"^GPU0  PHB  NIC0 (rxe0)$" "^ *export UCX_NET_DEVICES=rxe0:1$" "^ *export NCCL_IB_HCA='=rxe0:1'$"
+grep "are not known" $told && die "the adapter's port has a state"
 
 # A translating IOMMU is a detour, and that alone keeps the verdict from being the best.
 expected=0

@@ -33,7 +33,8 @@ struct tool {
 	bool json, tsv;
 	bool ascii;		/* draw with ASCII only */
 	bool color;
-	unsigned int columns;	/* of the terminal */
+	unsigned int columns;	/* of the terminal; 80 where there is none */
+	unsigned int width;	/* the same; 0 where there is none: lines may have any length */
 	int failed;		/* the exit code when the output cannot be written */
 };
 
