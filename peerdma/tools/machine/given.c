@@ -9,8 +9,6 @@
 #include "base/tool.h"
 #include "machine.h"
 
-#define NVIDIA_GPUS	"/proc/driver/nvidia/gpus"
-
 bool in_container(struct tree *t)
 {
 	static const char *const signs[] = {
@@ -25,25 +23,14 @@ bool in_container(struct tree *t)
 	return false;
 }
 
-static bool minor_line(const char *line, size_t length, void *arg)
-{
-	(void)arg;
-	return length > 13 && !strncmp(line, "Device Minor:", 13);
-}
-
-/* "Device Minor: \t 3".  -1: not known. */
+/* -1: not known. */
 static int nvidia_minor(struct tree *t, const struct device *d)
 {
-	const char *data;
-	char path[96];
+	char word[16];
 	uint64_t n;
 
-	snprintf(path, sizeof(path), NVIDIA_GPUS "/%s/information", d->name);
-	if (tree_lines(t, path, minor_line, NULL, &data, NULL) || strncmp(data, "Device Minor:", 13))
-		return -1;
-	data += 13;
-	data += strspn(data, " \t");
-	return text_u64(data, strcspn(data, "\n"), &n) && n < 4096 ? (int)n : -1;
+	return nvidia_info(t, d, "Device Minor", word, sizeof(word)) &&
+	       text_u64(word, strlen(word), &n) && n < 4096 ? (int)n : -1;
 }
 
 static bool node_exists(struct tree *t, const char *path)

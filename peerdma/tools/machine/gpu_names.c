@@ -21,29 +21,6 @@ static bool has_name(const struct device *d)
 	       !strchr(" :", d->title[length - 5]);
 }
 
-static bool is_model(const char *line, size_t length, void *arg)
-{
-	(void)arg;
-	return length > 6 && !strncmp(line, "Model:", 6);
-}
-
-/* "Model: \t\t NVIDIA H200"; true: it is the title now. */
-static bool name_by_nvidia(struct tree *t, struct device *d)
-{
-	char path[128];
-	const char *s;
-
-	snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", d->name);
-	if (tree_lines(t, path, is_model, NULL, &s, NULL) || strncmp(s, "Model:", 6))
-		return false;
-	s += 6;
-	s += strspn(s, " \t");
-	if (!*s || *s == '\n')
-		return false;
-	tree_clean(d->title, sizeof(d->title), s, strcspn(s, "\n"));
-	return true;
-}
-
 static void name_by_table(const struct gpus *table, struct device *d)
 {
 	for (size_t i = 0; i < table->count; i++)
@@ -65,7 +42,8 @@ int gpu_names_read(struct machine *m)
 	for (unsigned int i = 0; i < m->count; i++) {
 		struct device *d = &m->devices[i];
 
-		if (d->kind == DEVICE_GPU && !has_name(d) && !name_by_nvidia(m->tree, d))
+		if (d->kind == DEVICE_GPU && !has_name(d) &&
+		    !nvidia_info(m->tree, d, "Model", d->title, sizeof(d->title)))
 			name_by_table(&table, d);
 	}
 	gpus_free(&table);

@@ -172,6 +172,10 @@ enum port_state rdma_ports(struct tree *t, const char *device);
 /* N of its node /dev/infiniband/uverbsN, which is not its number among the devices; -1: none, or not known. */
 int rdma_uverbs(struct tree *t, const char *device);
 
+/* nvidia_info.c: the value of "Model", for example; false: it is not there. */
+#define NVIDIA_GPUS	"/proc/driver/nvidia/gpus"
+bool nvidia_info(struct tree *t, const struct device *d, const char *key, char *out, size_t size);
+
 /* given.c: minor and given. */
 bool in_container(struct tree *t);
 void given_read(struct tree *t, bool container, struct device *d);
