@@ -20,6 +20,7 @@ static const struct command {
 	{ "bar1", cmd_bar1, "show how much of each GPU's BAR1 aperture is in use, and by what" },
 	{ "bench", cmd_bench, "measure the library's calls on this machine" },
 	{ "cache", cmd_cache, "show the registration caches of running processes" },
+	{ "info", cmd_info, "show what libpeerdma has here: back-ends, monitors; and why not" },
 	{ "metrics", cmd_metrics, "print pins, BAR1, caches and verdicts for Prometheus" },
 	{ "pins", cmd_pins, "list pinned memory and its owners" },
 	{ "doctor", cmd_doctor, "check whether GPUDirect RDMA works here, and if not, why" },

@@ -71,6 +71,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv);
 int cmd_bench(struct tool *tool, int argc, char **argv);
 int cmd_cache(struct tool *tool, int argc, char **argv);
 int cmd_doctor(struct tool *tool, int argc, char **argv);
+int cmd_info(struct tool *tool, int argc, char **argv);
 int cmd_metrics(struct tool *tool, int argc, char **argv);
 int cmd_top(struct tool *tool, int argc, char **argv);
 int cmd_topo(struct tool *tool, int argc, char **argv);
