@@ -43,12 +43,11 @@ static void confidential(struct doctor *d)
 {
 	struct finding *f;
 
-	if (!d->machine->confidential && !tree_exists(d->tree, "/sys/class/misc/sev-guest"))
+	if (d->machine->confidential != CONFIDENTIAL_GUEST)
 		return;
 	f = say(d, VERDICT_BROKEN, "this machine");
 	f->ways = WAYS_PCI;
-	evidence(d, f, d->machine->confidential ? "/proc/cpuinfo" : "/sys/class/misc/sev-guest",
-		 d->machine->confidential ? "tdx_guest" : "there");
+	evidence(d, f, d->machine->confidential_source, "%s", d->machine->confidential_value);
 	consequence(d, f, "a confidential guest's devices go through bounce buffers: GPU memory is not given to other devices");
 	remedy(d, f, "use a guest that is not confidential where devices must reach each other");
 }

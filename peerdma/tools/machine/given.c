@@ -64,25 +64,25 @@ static bool gpu_given(struct tree *t, const struct device *d)
 	return d->minor >= 0 && node_exists(t, path);
 }
 
-static bool adapter_given(struct tree *t, const struct device *d)
+static bool adapter_given(const struct machine *m, const struct device *d)
 {
-	const char *names;
-	char path[128];
+	char path[64];
+	bool any = false;
 
-	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", d->name);
-	if (tree_list(t, path, &names))
-		return d->rdma == RDMA_NONE;
-	for (; *names; names = tree_next(names)) {
-		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(t, names));
-		if (node_exists(t, path))
+	for (unsigned int i = 0; i < m->rdma_count; i++) {
+		if (m->rdma[i].function != (int)(d - m->devices))
+			continue;
+		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, m->rdma[i].name));
+		if (node_exists(m->tree, path))
 			return true;
+		any = true;
 	}
-	return false;
+	return !any && d->rdma == RDMA_NONE;
 }
 
-void given_read(struct tree *t, bool container, struct device *d)
+void given_read(const struct machine *m, struct device *d)
 {
-	d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(t, d) : -1;
-	d->given = !container || (d->kind == DEVICE_GPU ? gpu_given(t, d) :
-				  d->kind == DEVICE_NIC ? adapter_given(t, d) : true);
+	d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(m->tree, d) : -1;
+	d->given = !m->container || (d->kind == DEVICE_GPU ? gpu_given(m->tree, d) :
+				     d->kind == DEVICE_NIC ? adapter_given(m, d) : true);
 }
