@@ -8,7 +8,7 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_of_kind(d, DEVICE_GPU) && any_of_kind(d, DEVICE_NIC);
+	return any_gpu_apart(d, 0) && any_of_kind(d, DEVICE_NIC);
 }
 
 static bool is_concerned(const struct doctor *d, const struct adapter *a)

@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "doctor.h"
+#include "paths.h"
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA);
+	return any_gpu_apart(d, VENDOR_NVIDIA);
 }
 
 /* NVML's name, or else that of pci.ids; NULL: neither is there. */
@@ -30,10 +30,14 @@ static void run(struct doctor *d)
 		const char *source, *name;
 		struct finding *f;
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !device_concerned(d, i))
+		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA ||
+		    g->memory == MEMORY_UNIFIED || !path_of_gpu(d, i))
 			continue;
 		name = name_of(d, g, &source);
-		if (!name) {
+		if (!name && g->memory == MEMORY_COHERENT) {
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
+			evidence(d, f, "coherent link", "%04x:%04x: a data-centre board", g->vendor, g->device);
+		} else if (!name) {
 			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence(d, f, "name", "neither NVML nor pci.ids names it");
 			consequence(d, f, "not known whether this board has GPUDirect RDMA: consumer boards (GeForce) do not");
