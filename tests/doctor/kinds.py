@@ -154,6 +154,9 @@ def nvml_without_bar1(name):
     return step
 
 
+GUEST = "fpu sse2 hypervisor"
+
+
 # ---- bases: what no function of machines.py is
 
 def one_socket(path):
@@ -283,7 +286,6 @@ def bnxt(path):
 
 NO_CLIENTS = without("sys/kernel/mm", "sys/module/nvidia_peermem")      # dma-buf is what is left
 PROPRIETARY = nvidia(opened=False)                                      # peer memory is what is left
-GUEST = "fpu sse2 hypervisor"
 INSIDE = put(".dockerenv", "")
 MADE_UP = "made up: the opposite of the row above"
 OGKM_1324 = "github.com/NVIDIA/open-gpu-kernel-modules/issues/1324"
@@ -455,7 +457,9 @@ KINDS = (
     Kind(10, "nvidia-peermem is not installed", MADE_UP, one_socket, (PROPRIETARY, NO_CLIENTS), FAILS, "does not work", ("is not installed",)),
     Kind(10, "driver container of a GPU operator", "NVIDIA GPU Operator: /run/nvidia/driver", one_socket,
          (PROPRIETARY, NO_CLIENTS, no_nvml, put("run/nvidia/driver/lib/modules/x", "")), FAILS, "does not work",
-         ("driver.rdma.enabled=true", "LD_LIBRARY_PATH"), ("is not installed", "install NVIDIA")),
+         ("driver.rdma.enabled=true", "LD_LIBRARY_PATH", "/proc/driver/nvidia/gpus: NVIDIA H200"), ("is not installed", "install NVIDIA")),
+    Kind(10, "driver container with open modules", "the same", one_socket, (NO_CLIENTS, no_nvml, put("run/nvidia/driver/lib/modules/x", "")), WORKS,
+         "should work"),
     # 11: AMD with MLNX_OFED
     Kind(11, "amdgpu's client on Linux 6.8", "github.com/ROCm/mori/pull/560; Linux 9011e49d54dc", amd_with_ofed,
          (lambda m: m.kernel_config(DMABUF_MOVE_NOTIFY=None),), FAILS, "does not work", ("GPL symbols only", "peerdma_peer_core"),
@@ -467,5 +471,8 @@ KINDS = (
     # 12: scalable functions
     Kind(12, "adapter with scalable functions only", "Linux's mlx5 documentation: mlx5_core.sf.4", one_socket,
          (without_rdma_devices, lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4)), WORKS, "should work",
-         ("GPU0 and NIC0", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "is not known")),
+         ("GPU0 and NIC0 (mlx5_4)", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "is not known")),
+    Kind(12, "pod with a scalable function", "NVIDIA Network Operator: shared devices and scalable functions", one_socket,
+         (INSIDE, missing("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:15:00.0", 4)),
+         WORKS, "should work", ("GPU0 and NIC0", "NIC0 mlx5_4"), ("0000:14:00.0",)),
 )

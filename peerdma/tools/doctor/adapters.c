@@ -24,13 +24,16 @@ static void set(char *to, size_t size, const char *from)
 	snprintf(to, size, "%s", from);
 }
 
-static const struct device *function_of(const struct doctor *d, const char *name)
+static const struct device *function_of(const struct doctor *d, const char *name, bool *given)
 {
 	const struct machine *m = d->machine;
 
+	*given = true;
 	for (unsigned int i = 0; i < m->rdma_count; i++) {
-		if (!strcmp(m->rdma[i].name, name))
-			return m->rdma[i].function < 0 ? NULL : &m->devices[m->rdma[i].function];
+		if (strcmp(m->rdma[i].name, name))
+			continue;
+		*given = m->rdma[i].given;
+		return m->rdma[i].function < 0 ? NULL : &m->devices[m->rdma[i].function];
 	}
 	return NULL;
 }
@@ -41,7 +44,7 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 
 	*a = (struct adapter){ 0 };
 	set(a->name, sizeof(a->name), name);
-	a->function = function_of(d, name);
+	a->function = function_of(d, name, &a->given);
 	/* Only rxe has this file: the name of the network device below it. */
 	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
 	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {

@@ -17,6 +17,7 @@ struct adapter {
 	const struct device *function;
 	char driver[32];		/* the module that is its RDMA driver; "" not known */
 	bool software;			/* a program that carries data as an adapter does */
+	bool given;			/* to this container */
 };
 void adapter_read(struct doctor *d, const char *name, struct adapter *out);
 

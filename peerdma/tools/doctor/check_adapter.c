@@ -15,7 +15,7 @@ static bool is_concerned(const struct doctor *d, const struct adapter *a)
 {
 	if (!a->function)
 		return !d->chosen;
-	return device_concerned(d, (unsigned int)(a->function - d->machine->devices));
+	return a->given && device_concerned(d, (unsigned int)(a->function - d->machine->devices));
 }
 
 static void subject(const struct adapter *a, char out[160])

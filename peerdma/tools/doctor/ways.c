@@ -56,7 +56,7 @@ static void of_adapter(struct doctor *d, const struct path *p,
 		return;
 	for (bool first = true; *names; names = tree_next(names)) {
 		adapter_read(d, names, &a);
-		if (a.function != peer_of(d, p))
+		if (a.function != peer_of(d, p) || !a.given)
 			continue;
 		ask(d, &a, &answer);
 		if (!first && state_of(answer.answer) <= out->state)

@@ -25,25 +25,14 @@ bool in_container(struct tree *t)
 	return false;
 }
 
-static bool minor_line(const char *line, size_t length, void *arg)
-{
-	(void)arg;
-	return length > 13 && !strncmp(line, "Device Minor:", 13);
-}
-
 /* "Device Minor: \t 3".  -1: not known. */
 static int nvidia_minor(struct tree *t, const struct device *d)
 {
-	const char *data;
-	char path[96];
+	char word[16];
 	uint64_t n;
 
-	snprintf(path, sizeof(path), NVIDIA_GPUS "/%s/information", d->name);
-	if (tree_lines(t, path, minor_line, NULL, &data, NULL) || strncmp(data, "Device Minor:", 13))
-		return -1;
-	data += 13;
-	data += strspn(data, " \t");
-	return text_u64(data, strcspn(data, "\n"), &n) && n < 4096 ? (int)n : -1;
+	return nvidia_information(t, d, "Device Minor", word, sizeof(word)) && text_u64(word, strlen(word), &n) &&
+	       n < 4096 ? (int)n : -1;
 }
 
 static bool node_exists(struct tree *t, const char *path)
@@ -64,25 +53,38 @@ static bool gpu_given(struct tree *t, const struct device *d)
 	return d->minor >= 0 && node_exists(t, path);
 }
 
-static bool adapter_given(const struct machine *m, const struct device *d)
+static bool rdma_given(const struct machine *m, const struct rdma_name *r)
 {
 	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, r->name));
+	return !m->container || node_exists(m->tree, path);
+}
+
+/* One that has no RDMA device is used by its network device. */
+static bool adapter_given(const struct machine *m, const struct device *d)
+{
 	bool any = false;
 
 	for (unsigned int i = 0; i < m->rdma_count; i++) {
 		if (m->rdma[i].function != (int)(d - m->devices))
 			continue;
-		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, m->rdma[i].name));
-		if (node_exists(m->tree, path))
+		if (m->rdma[i].given)
 			return true;
 		any = true;
 	}
 	return !any && d->rdma == RDMA_NONE;
 }
 
-void given_read(const struct machine *m, struct device *d)
+void given_read(struct machine *m)
 {
-	d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(m->tree, d) : -1;
-	d->given = !m->container || (d->kind == DEVICE_GPU ? gpu_given(m->tree, d) :
-				     d->kind == DEVICE_NIC ? adapter_given(m, d) : true);
+	for (unsigned int i = 0; i < m->rdma_count; i++)
+		m->rdma[i].given = rdma_given(m, &m->rdma[i]);
+	for (unsigned int i = 0; i < m->count; i++) {
+		struct device *d = &m->devices[i];
+
+		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(m->tree, d) : -1;
+		d->given = !m->container || (d->kind == DEVICE_GPU ? gpu_given(m->tree, d) :
+					     d->kind == DEVICE_NIC ? adapter_given(m, d) : true);
+	}
 }

@@ -322,8 +322,7 @@ static int read_devices(struct machine *m)
 	ret = rdma_read(m);
 	if (ret)
 		return ret;
-	for (unsigned int i = 0; i < m->count; i++)
-		given_read(m, &m->devices[i]);
+	given_read(m);
 	set_depths(m);
 	return set_labels(m);
 }

@@ -120,6 +120,7 @@ enum confidential {
 struct rdma_name {
 	char name[64], part[64];	/* part: "mlx5_core.sf.4"; "" the function itself */
 	int function;			/* -1: none that is known */
+	bool given;			/* false: this container was not given its node */
 };
 
 enum arch { ARCH_UNKNOWN, ARCH_X86, ARCH_ARM64, ARCH_POWER };
@@ -208,9 +209,12 @@ enum port_state rdma_ports(struct tree *t, const char *device);
 /* N of its node /dev/infiniband/uverbsN, which is not its number among the devices; -1: none, or not known. */
 int rdma_uverbs(struct tree *t, const char *device);
 
-/* given.c: minor and given. */
+/* nvidia_proc.c: "Model" or "Device Minor" of NVIDIA's GPU, as its driver says.  false: it does not. */
+bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out, size_t size);
+
+/* given.c: minor and given; of RDMA devices, given. */
 bool in_container(struct tree *t);
-void given_read(const struct machine *m, struct device *d);
+void given_read(struct machine *m);
 
 /* device_kind.c */
 void device_kind(struct device *d);

@@ -136,14 +136,18 @@ static void find_function(const struct machine *m, struct rdma_name *r)
 	}
 }
 
-/* A scalable function is not in the function's own lists. */
-static void add_known_as(struct device *d, const char *name)
+/* A scalable function is not in the function's own lists.  It comes first if it is all that the function has. */
+static void add_known_as(struct device *d, const char *name, bool first)
 {
-	size_t used = strlen(d->known_as);
+	char clean[sizeof(d->known_as)], both[2 * sizeof(d->known_as) + 3];
 
-	if (strstr(d->known_as, name) || used + strlen(name) + 3 > sizeof(d->known_as))
+	tree_clean(clean, sizeof(clean), name, strlen(name));
+	if (strstr(d->known_as, clean))
 		return;
-	snprintf(d->known_as + used, sizeof(d->known_as) - used, "%s%s", used ? ", " : "", name);
+	snprintf(both, sizeof(both), "%s%s%s", first ? clean : d->known_as, *d->known_as ? ", " : "",
+		 first ? d->known_as : clean);
+	if (strlen(both) < sizeof(d->known_as))
+		strcpy(d->known_as, both);
 }
 
 static void of_function(struct machine *m, const struct rdma_name *r)
@@ -151,10 +155,10 @@ static void of_function(struct machine *m, const struct rdma_name *r)
 	struct device *d = &m->devices[r->function];
 	enum port_state state = rdma_ports(m->tree, r->name);
 
+	if (*r->part)
+		add_known_as(d, r->name, d->rdma != RDMA_HAS);
 	d->rdma = RDMA_HAS;
 	d->ports = state > d->ports ? state : d->ports;
-	if (*r->part)
-		add_known_as(d, r->name);
 }
 
 int rdma_read(struct machine *m)
