@@ -83,7 +83,8 @@ static void other_driver(struct doctor *d, unsigned int i, const char *wanted)
 	struct finding *f = say_device(d, VERDICT_BROKEN, i, WAYS_ALL);
 
 	evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");
-	consequence(d, f, "without %s nothing can pin the GPU's memory", wanted);
+	consequence(d, f, "without %s nothing can %s", wanted,
+		    g->memory == MEMORY_UNIFIED ? "use the GPU" : "pin the GPU's memory");
 	if (!strcmp(g->driver, "nouveau"))
 		remedy(d, f, "keep nouveau from loading (blacklist it in /etc/modprobe.d), install NVIDIA's driver and modprobe nvidia");
 	else if (g->vendor == VENDOR_NVIDIA && driver_in_container(d))

@@ -66,7 +66,8 @@ static void run(struct doctor *d)
 	if (power8)
 		remedy(d, f, "stage through host memory");
 	else
-		remedy(d, f, "ask the maker of the machine, and compare data after a transfer in each direction ('peerdma doctor --probe')");
+		remedy(d, f, "%scompare data after a transfer in each direction ('peerdma doctor --probe')",
+		       m->virtual ? "" : "ask the maker of the machine, and ");
 }
 
 const struct check check_platform = { "platform", "Kind of processor", applies, run };

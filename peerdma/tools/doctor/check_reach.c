@@ -205,7 +205,8 @@ static void one(struct doctor *d, const struct pair *p)
 		break;
 	case REACH_SNP:
 		consequence(d, f, "the host bridge checks each access for SEV-SNP; not known whether it lets one device's access to another pass");
-		remedy(d, f, "use devices below one switch, or compare bytes after a transfer ('peerdma doctor --probe')");
+		remedy(d, f, "%scompare bytes after a transfer ('peerdma doctor --probe')",
+		       r.facts.common_port ? "" : "use devices below one switch, or ");
 		break;
 	case REACH_OK:
 		break;
