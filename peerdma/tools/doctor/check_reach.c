@@ -85,8 +85,8 @@ static void refused(struct doctor *d, struct finding *f, const struct peerdma_pa
 	static const char *const what[] = {
 		[REFUSED] = "peerdma.ko refuses to map the GPU's memory for that device (EOPNOTSUPP)",
 		[UP_TO_NVIDIA] = "NVIDIA's driver, which peerdma.ko asks, may map the GPU's memory all the same; then data may be lost",
-		[UP_TO_PROVIDER] = "NVIDIA's driver maps the GPU's memory all the same, and whether data arrives the provider of this virtual "
-				   "machine has decided: compare bytes after a transfer ('peerdma doctor --probe')",
+		[UP_TO_PROVIDER] = ("NVIDIA's driver maps the GPU's memory all the same, and whether data arrives the provider of this virtual "
+				    "machine has decided: compare bytes after a transfer ('peerdma doctor --probe')"),
 		[OVERRIDDEN] = "peerdma.ko maps the GPU's memory all the same, and data may be lost",
 	};
 

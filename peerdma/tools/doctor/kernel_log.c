@@ -79,7 +79,7 @@ const struct trouble troubles[] = {
 	{ "severity=Correct", { NULL }, VERDICT_SLOW, WAYS_PCI, .hardware = true,
 	  .consequence = "the device's link has errors, and repeats transfers",
 	  .remedy = "reseat or replace the device, its riser or cable" },
-	{ NULL },
+	{ .words = NULL },
 };
 
 static bool has(const char *line, size_t length, const char *words)
