@@ -21,8 +21,8 @@ TWO_TROUBLES = ("NVRM: Xid (PCI:0000:13:00): 79, pid=812, GPU has fallen off the
                 "NVRM: Xid (PCI:0000:13:00): 31, pid=812, name=train, Ch 00000008")
 
 
-def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):
-    """A config space: PCI Express capability with the port's type, ACS control, resizable BAR (bar, sizes in MiB)."""
+def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0), ats=None):
+    """A config space: PCI Express capability with the port's type, ACS control, resizable BAR (bar, sizes in MiB), ATS (on or off)."""
     data = bytearray(length)
     if length > 8:
         data[6] = 0x10
@@ -40,6 +40,8 @@ def config(port=0, acs=None, rebar=None, length=4096, subsystem=(0, 0)):
             bar, sizes = rebar
             mask = sum(1 << (4 + size.bit_length() - 1) for size in sizes)
             caps.append((0x15, struct.pack("<II", mask, bar | 1 << 5)))
+        if ats is not None:
+            caps.append((0x0f, struct.pack("<HH", 0x20, 0x8000 if ats else 0)))
         caps = caps or [(0x01, bytes(8))]
         for number, (cap, body) in enumerate(caps):
             after = at + 0x40 if number + 1 < len(caps) else 0
@@ -225,6 +227,11 @@ class Machine:
     def port_of(self, name, state="4: ACTIVE", phys_state="5: LinkUp", link_layer="InfiniBand", rate="400 Gb/sec (4X NDR)"):
         for file, text in (("state", state), ("phys_state", phys_state), ("link_layer", link_layer), ("rate", rate)):
             self.put(f"sys/class/infiniband/{name}/ports/1/{file}", text + "\n")
+
+    def scalable_function(self, name, number, address, uverbs):
+        """An RDMA device of a part of an adapter: an auxiliary device below the PCI function."""
+        self.rdma_device(name, uverbs)
+        self.link(f"sys/class/infiniband/{name}/device", f"../../../devices/{self.where[address]}/mlx5_core.sf.{number}")
 
     def peermem(self):
         self.module("nvidia_peermem", "580.95.05")

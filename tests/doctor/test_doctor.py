@@ -181,7 +181,7 @@ class Doctor(Case):
                 ("nvidia 0000:13:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0012 address=0xfd00000000 flags=0x0020]",
                  "broken", "data is lost"),
                 ("NVRM: Xid (PCI:0000:13:00): 79, pid=812, GPU has fallen off the bus.", "broken", "fallen off"),
-                ("NVRM: Xid (PCI:0000:13:00): 31, pid=812, name=train, Ch 00000008", "cannot tell", "Xid"),
+                ("NVRM: Xid (PCI:0000:13:00): 48, pid=812, name=train, Ch 00000008", "cannot tell", "Xid"),
                 ("nvidia 0000:13:00.0: cannot be used for peer-to-peer DMA as the client device (x) and provider (y) do not share "
                  "an upstream bridge or whitelisted host bridge", "slow", "below one switch"),
                 ("nvidia 0000:13:00.0: ACS redirect is set between the client and provider (x)", "slow", "disable_acs_redir"),
@@ -636,9 +636,12 @@ class Doctor(Case):
         for lines, verdict, word in (((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t1"), "slow", "nvidia-smi -mig 0"),
                                      ((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t0"), "slow", "next reset"),
                                      ((f"{GPU}\tvirtualization\t2",), "cannot tell", "vGPU"),
-                                     ((f"{GPU}\tvirtualization\t3",), "cannot tell", "lent"),
                                      (("all\tconfidential\t1",), "broken", "bounce buffers")):
             self.expect(self.server().put("nvml-modes.tsv", "\n".join(lines) + "\n"), "partition", verdict, word)
+        # lent to guests, it is none of this system's
+        m = self.server().put("nvml-modes.tsv", f"{GPU}\tvirtualization\t3\n")
+        self.expect_ok(m)
+        self.assertEqual({want["gpu"]["label"] for want in self.said(m)["wanted"]}, {"GPU1"})
         off = (f"{GPU}\tmig\t0", f"{GPU}\tvirtualization\t1", "all\tconfidential\t0")
         for lines in (off, (), ("0000:99:00.0\tmig\t1", "all\tmig\t1", f"{GPU}\tmig\t-1", f"{GPU}\tmig", "\xff\0", f"{GPU}\tmig\t1\t")):
             self.expect_ok(self.server().put("nvml-modes.tsv", "\n".join(lines) + "\n"))
@@ -646,10 +649,11 @@ class Doctor(Case):
     def test_partition(self):
         m = self.server()
         m.put("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "")
-        self.expect(m, "partition", "slow", "minor number 0", "nvidia-smi -mig 0")
+        self.expect(m, "partition", "slow", "GPU0", "capabilities/gpu0", "nvidia-smi -mig 0")
         m = self.server()
         m.folder(f"sys/devices/{m.where[GPU]}/mdev_supported_types/nvidia-1")
-        self.expect(m, "partition", "cannot tell", "vGPU")
+        self.expect_ok(m)
+        self.assertIn("vGPU", json.dumps([f for f in self.told(m) if f["check"] == "partition"]))
         m = self.server()
         m.cpu(flags="fpu tdx_guest")
         self.expect(m, "partition", "broken", "tdx_guest")

@@ -24,17 +24,18 @@ static void set(char *to, size_t size, const char *from)
 	snprintf(to, size, "%s", from);
 }
 
-static bool has_device(struct doctor *d, const struct device *f, const char *name)
+static const struct device *function_of(const struct doctor *d, const char *name, bool *given)
 {
-	const char *names;
-	char path[128];
+	const struct machine *m = d->machine;
 
-	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", f->name);
-	if (tree_list(d->tree, path, &names))
-		return false;
-	while (*names && strcmp(names, name))
-		names = tree_next(names);
-	return *names;
+	*given = true;
+	for (unsigned int i = 0; i < m->rdma_count; i++) {
+		if (strcmp(m->rdma[i].name, name))
+			continue;
+		*given = m->rdma[i].given;
+		return m->rdma[i].function < 0 ? NULL : &m->devices[m->rdma[i].function];
+	}
+	return NULL;
 }
 
 void adapter_read(struct doctor *d, const char *name, struct adapter *a)
@@ -43,12 +44,7 @@ void adapter_read(struct doctor *d, const char *name, struct adapter *a)
 
 	*a = (struct adapter){ 0 };
 	set(a->name, sizeof(a->name), name);
-	for (unsigned int i = 0; i < d->machine->count && !a->function; i++) {
-		const struct device *f = &d->machine->devices[i];
-
-		if (f->kind == DEVICE_NIC && has_device(d, f, name))
-			a->function = f;
-	}
+	a->function = function_of(d, name, &a->given);
 	/* Only rxe has this file: the name of the network device below it. */
 	snprintf(path, sizeof(path), INFINIBAND "/%s/parent", a->name);
 	if (!tree_word(d->tree, path, netdev, sizeof(netdev))) {

@@ -17,6 +17,7 @@ struct adapter {
 	const struct device *function;
 	char driver[32];		/* the module that is its RDMA driver; "" not known */
 	bool software;			/* a program that carries data as an adapter does */
+	bool given;			/* to this container */
 };
 void adapter_read(struct doctor *d, const char *name, struct adapter *out);
 
@@ -39,6 +40,12 @@ struct peer_client {
 bool peer_client(struct doctor *d, unsigned int n, struct peer_client *out);	/* the nth; false: no more */
 /* The first of that maker's that is not ours. */
 bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *out);
+
+/*
+ * Can amdgpu's own client register with this RDMA core?  It finds the core by symbol_get(), which since Linux 6.6
+ * (commit 9011e49d54dc) finds GPL symbols only; MLNX_OFED's core exports others, this project's exports GPL ones.
+ */
+bool amd_can_register(struct doctor *d);
 
 /* Is the GPU's memory given to peers at all?  why: "" or what is missing. */
 enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char why[160]);

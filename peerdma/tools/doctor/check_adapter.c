@@ -8,14 +8,14 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_of_kind(d, DEVICE_GPU) && any_of_kind(d, DEVICE_NIC);
+	return any_gpu_apart(d, 0) && any_of_kind(d, DEVICE_NIC);
 }
 
 static bool is_concerned(const struct doctor *d, const struct adapter *a)
 {
 	if (!a->function)
 		return !d->chosen;
-	return device_concerned(d, (unsigned int)(a->function - d->machine->devices));
+	return a->given && device_concerned(d, (unsigned int)(a->function - d->machine->devices));
 }
 
 static void subject(const struct adapter *a, char out[160])

@@ -9,7 +9,7 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_AMD);
+	return any_gpu_with(d, VENDOR_AMD, MEMORY_BEHIND_BAR);
 }
 
 static int figure(struct doctor *d, const struct device *g, const char *file, int64_t *out)
@@ -28,7 +28,7 @@ static void run(struct doctor *d)
 		char a[32], b[32];
 		struct finding *f;
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_AMD || !device_concerned(d, i))
+		if (!is_gpu_with(d, i, VENDOR_AMD, MEMORY_BEHIND_BAR))
 			continue;
 		if (figure(d, g, "mem_info_vram_total", &total) ||
 		    figure(d, g, "mem_info_vis_vram_total", &visible) || total <= 0) {
@@ -43,7 +43,8 @@ static void run(struct doctor *d)
 			 text_size((uint64_t)visible, a), text_size((uint64_t)total, b));
 		if (visible < total) {
 			consequence(d, f, "other devices reach only that part; ROCm refuses peer-to-peer without a large BAR");
-			remedy(d, f, "turn on \"Above 4G Decoding\" and \"Resizable BAR\" in the firmware");
+			remedy_owner(d, f, "a virtual machine with the board's whole BAR",
+				     "turn on \"Above 4G Decoding\" and \"Resizable BAR\" in the firmware");
 		}
 	}
 }

@@ -7,7 +7,7 @@
 
 static bool applies(const struct doctor *d)
 {
-	if (any_gpu_of(d, VENDOR_NVIDIA))
+	if (any_gpu_with(d, VENDOR_NVIDIA, MEMORY_BEHIND_BAR))
 		return true;
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		if (device_is_softgpu(&d->machine->devices[i]) && device_concerned(d, i))
@@ -36,14 +36,17 @@ static void run(struct doctor *d)
 		f = say(d, VERDICT_UNKNOWN, "all GPUs");
 		evidence(d, f, "NVML", "%s", d->gpus.why);
 		consequence(d, f, "only the driver's library (libnvidia-ml.so.1) reports how full BAR1 is");
-		remedy(d, f, "install the driver's user-space libraries, or add their folder to LD_LIBRARY_PATH");
+		remedy(d, f, driver_in_container(d) ?
+		       "the driver is in its operator's container: add " DRIVER_ROOT "/usr/lib/x86_64-linux-gnu (or usr/lib64) to LD_LIBRARY_PATH" :
+		       "install the driver's user-space libraries, or add their folder to LD_LIBRARY_PATH");
 		return;
 	}
 	for (size_t i = 0; i < d->gpus.count; i++) {
 		const struct gpu *g = &d->gpus.gpus[i];
 		int device = *g->pci ? machine_find(d->machine, g->pci) : -1;
 
-		if (device >= 0 && !device_concerned(d, (unsigned int)device))
+		if (device >= 0 && (!device_concerned(d, (unsigned int)device) ||
+				    d->machine->devices[device].memory != MEMORY_BEHIND_BAR))
 			continue;
 		if (!g->has_bar1 || !g->total) {
 			f = say_gpu(d, VERDICT_UNKNOWN, g, device);

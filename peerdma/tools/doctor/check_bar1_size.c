@@ -9,7 +9,7 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA);
+	return any_gpu_with(d, VENDOR_NVIDIA, MEMORY_BEHIND_BAR);
 }
 
 static uint64_t largest(uint64_t sizes)
@@ -26,8 +26,7 @@ static void run(struct doctor *d)
 		uint64_t length;
 		int bar;
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA ||
-		    !device_concerned(d, i) || !g->has_bars)
+		if (!is_gpu_with(d, i, VENDOR_NVIDIA, MEMORY_BEHIND_BAR) || !g->has_bars)
 			continue;
 		bar = pci_aperture(&g->bars, 0);
 		if (bar < 0) {
@@ -49,9 +48,11 @@ static void run(struct doctor *d)
 			continue;
 		consequence(d, f, "no more than some 220 MiB can be pinned at a time: larger registrations fail with ENOMEM or \"Bad address\"");
 		if (largest(g->rebar_sizes) > length)
-			remedy(d, f, "turn on \"Above 4G Decoding\" and \"Resizable BAR\" in the firmware: this board can do more");
+			remedy_owner(d, f, "a virtual machine with the board's whole BAR1: this board can do more",
+				     "turn on \"Above 4G Decoding\" and \"Resizable BAR\" in the firmware: this board can do more");
 		else
-			remedy(d, f, "register in pieces and unpin early; NVIDIA's displaymodeselector gives some boards a larger BAR1");
+			remedy(d, f, "register in pieces and unpin early%s", d->machine->virtual ? "" :
+			       "; NVIDIA's displaymodeselector gives some boards a larger BAR1");
 	}
 }
 

@@ -30,8 +30,9 @@ static void run(struct doctor *d)
 		}
 		if (f) {
 			consequence(d, f, "no device can reach the memory behind that BAR");
-			remedy(d, f, "turn on \"Above 4G Decoding\" (\"large BAR\", \"64-bit MMIO\") in the firmware; failing that, try pci=realloc "
-			       "on the kernel's command line");
+			remedy_owner(d, f, "room for its BARs above 4 GiB (64-bit MMIO)",
+				     "turn on \"Above 4G Decoding\" (\"large BAR\", \"64-bit MMIO\") in the firmware; failing that, try pci=realloc "
+				     "on the kernel's command line");
 		} else {
 			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 			evidence(d, f, "resource", "every BAR has an address");

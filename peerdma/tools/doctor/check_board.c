@@ -4,15 +4,15 @@
  */
 #include <string.h>
 
-#include "doctor.h"
+#include "paths.h"
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA);
+	return any_gpu_apart(d, VENDOR_NVIDIA);
 }
 
-/* NVML's name, or else that of pci.ids; NULL: neither is there. */
-static const char *name_of(const struct doctor *d, const struct device *g, const char **source)
+/* NVML's name, that of pci.ids, or the driver's own: where its library is not installed.  NULL: none is there. */
+static const char *name_of(struct doctor *d, const struct device *g, const char **source, char model[64])
 {
 	*source = "NVML";
 	for (size_t i = 0; !d->gpus_error && i < d->gpus.count; i++) {
@@ -20,7 +20,10 @@ static const char *name_of(const struct doctor *d, const struct device *g, const
 			return d->gpus.gpus[i].name;
 	}
 	*source = "pci.ids";
-	return strchr(g->title, '[') ? g->title : NULL;
+	if (strchr(g->title, '['))
+		return g->title;
+	*source = "/proc/driver/nvidia/gpus";
+	return nvidia_information(d->tree, g, "Model", model, 64) ? model : NULL;
 }
 
 static void run(struct doctor *d)
@@ -28,14 +31,19 @@ static void run(struct doctor *d)
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		const struct device *g = &d->machine->devices[i];
 		const char *source, *name;
+		char model[64];
 		struct finding *f;
 
-		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA || !device_concerned(d, i))
+		if (g->kind != DEVICE_GPU || g->vendor != VENDOR_NVIDIA ||
+		    g->memory == MEMORY_UNIFIED || !path_of_gpu(d, i))
 			continue;
-		name = name_of(d, g, &source);
-		if (!name) {
+		name = name_of(d, g, &source, model);
+		if (!name && g->memory == MEMORY_COHERENT) {
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
+			evidence(d, f, "coherent link", "%04x:%04x: a data-centre board", g->vendor, g->device);
+		} else if (!name) {
 			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
-			evidence(d, f, "name", "neither NVML nor pci.ids names it");
+			evidence(d, f, "name", "neither NVML nor pci.ids nor the driver names it");
 			consequence(d, f, "not known whether this board has GPUDirect RDMA: consumer boards (GeForce) do not");
 			remedy(d, f,
 			       "install the driver's user-space libraries, or the package pci.ids");

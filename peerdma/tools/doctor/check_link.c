@@ -52,8 +52,9 @@ static void run(struct doctor *d)
 			remedy(d, f, "look again while the GPU works");
 		} else {
 			consequence(d, f, "the device has less bandwidth than it and its slot could have");
-			remedy(d, f, "reseat the board or its riser, clean the contacts, look for a slot shared with another device, and for "
-			       "corrected errors in dmesg (AER)");
+			remedy_owner(d, f, "a machine whose links run at full width",
+				     "reseat the board or its riser, clean the contacts, look for a slot shared with another device, and for "
+				     "corrected errors in dmesg (AER)");
 		}
 	}
 }

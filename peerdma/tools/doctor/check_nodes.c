@@ -53,7 +53,7 @@ static void adapter(struct doctor *d, const char *name)
 	if (a.function) {
 		need.device = (int)(a.function - d->machine->devices);
 		/* Its host's, and not given to this container */
-		if (!device_concerned(d, (unsigned int)need.device))
+		if (!a.given || !device_concerned(d, (unsigned int)need.device))
 			return;
 	}
 	if (number >= 0) {

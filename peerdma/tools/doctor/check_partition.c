@@ -5,17 +5,46 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tool.h"
 #include "doctor.h"
 #include "gpu_modes.h"
+#include "kernel_log.h"
+
+/* A guest that hides its memory: by its processor's flags and devices, or by what its kernel said at boot. */
+static bool is_confidential(struct doctor *d, char source[64], char value[64])
+{
+	const struct machine *m = d->machine;
+
+	snprintf(source, 64, "%s", m->confidential ? m->confidential_source : TREE_LOG);
+	snprintf(value, 64, "%s", m->confidential_value);
+	return m->confidential == CONFIDENTIAL_GUEST || log_encrypted_guest(d, value);
+}
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA);
+	return any_gpu_apart(d, VENDOR_NVIDIA) || any_gpu_apart(d, VENDOR_AMD);
 }
 
 #define MIG_SO	"MIG instances: each has a part of the memory and of BAR1, GPUs do not reach each other, and GPUDirect RDMA " \
 	"works with instances on data-centre boards only"
 #define MIG_DO	"nvidia-smi -mig 0, if no instance is needed"
+
+/* The GPU of that minor number; NULL: it is not this container's. */
+static struct finding *say_minor(struct doctor *d, const char *minor)
+{
+	struct finding *f;
+	uint64_t n;
+
+	for (unsigned int i = 0; text_u64(minor, strlen(minor), &n) && i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+
+		if (g->kind == DEVICE_GPU && g->minor >= 0 && (uint64_t)g->minor == n)
+			return device_concerned(d, i) ? say_device(d, VERDICT_SLOW, i, WAYS_PCI) : NULL;
+	}
+	f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", minor);
+	f->ways = WAYS_PCI;
+	return f;
+}
 
 static void mig(struct doctor *d)
 {
@@ -31,8 +60,9 @@ static void mig(struct doctor *d)
 		snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/%s/mig", names);
 		if (tree_list(d->tree, path, &inner) || !*inner)
 			continue;
-		f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", names + 3);
-		f->ways = WAYS_PCI;
+		f = say_minor(d, names + 3);
+		if (!f)
+			continue;
 		evidence(d, f, path, "%.32s...", inner);
 		consequence(d, f, MIG_SO);
 		remedy(d, f, MIG_DO);
@@ -41,14 +71,14 @@ static void mig(struct doctor *d)
 
 static void confidential(struct doctor *d)
 {
+	char source[64], value[64];
 	struct finding *f;
 
-	if (!d->machine->confidential && !tree_exists(d->tree, "/sys/class/misc/sev-guest"))
+	if (!is_confidential(d, source, value))
 		return;
 	f = say(d, VERDICT_BROKEN, "this machine");
 	f->ways = WAYS_PCI;
-	evidence(d, f, d->machine->confidential ? "/proc/cpuinfo" : "/sys/class/misc/sev-guest",
-		 d->machine->confidential ? "tdx_guest" : "there");
+	evidence(d, f, source, "%s", value);
 	consequence(d, f, "a confidential guest's devices go through bounce buffers: GPU memory is not given to other devices");
 	remedy(d, f, "use a guest that is not confidential where devices must reach each other");
 }
@@ -65,10 +95,10 @@ static void lent(struct doctor *d)
 			continue;
 		snprintf(path, sizeof(path), PCI_DEVICES "%s/mdev_supported_types", g->name);
 		if (!tree_list(d->tree, path, &names) && *names) {
-			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
-			evidence(d, f, path, "there: this machine lends parts of the GPU (vGPU)");
-			consequence(d, f, "whether a guest may use GPUDirect RDMA with its part depends on the vGPU's type and licence");
-			remedy(d, f, "see the vGPU release notes for the type in use");
+			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
+			evidence(d, f, path, "there: this machine can lend parts of the GPU (vGPU)");
+			consequence(d, f, "whether a guest may use GPUDirect RDMA with its part depends on the vGPU's type and licence: see the vGPU "
+				    "release notes");
 		}
 	}
 }
@@ -94,14 +124,13 @@ static void modes(struct doctor *d, const char *data, unsigned int i)
 		f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "2: a vGPU in a virtual machine");
 		consequence(d, f, "a part of a GPU that its host lends: whether other devices reach its memory depends on the vGPU's type and "
-			    "licence, and on the host");
-		remedy(d, f, "see the vGPU release notes for the type in use, or have the whole GPU passed through");
-	} else if (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST) {
-		f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
+			    "licence, and on the machine below");
+		remedy(d, f, "see the vGPU release notes for the type in use, or ask the provider of this virtual machine for a whole GPU");
+	} else if (gpu_is_lent(d->tree, g->name)) {
+		f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 		evidence(d, f, "nvmlDeviceGetVirtualizationMode", "%u: lent to virtual machines",
 			 mode);
-		consequence(d, f, "not known what programs of this host may do with the GPU");
-		remedy(d, f, "look from inside a virtual machine that uses it");
+		consequence(d, f, "programs of this machine have none of its memory: it is the virtual machines' to give");
 	}
 }
 
@@ -132,12 +161,14 @@ static void run(struct doctor *d)
 	struct finding *f;
 	const char *data;
 
+	confidential(d);
+	if (!any_gpu_apart(d, VENDOR_NVIDIA))
+		return;
 	told_by_nvml(d);
 	/* By minor number, without NVML: not the same again. */
 	if (d->count == before)
 		mig(d);
 	lent(d);
-	confidential(d);
 	if (d->count > before)
 		return;
 	if (!tree_exists(d->tree, "/proc/driver/nvidia")) {

@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "adapters.h"
+#include "kernel_log.h"
 
 #define REGISTER	PEER_REGISTER
 #define CLIENTS		"/sys/kernel/mm/memory_peers"
 
 static bool applies(const struct doctor *d)
 {
-	return any_of_kind(d, DEVICE_GPU) && any_of_kind(d, DEVICE_NIC);
+	return any_gpu_apart(d, 0) && any_of_kind(d, DEVICE_NIC);
 }
 
 #define OURS	PEER_OURS
@@ -127,59 +128,106 @@ static void loaded(struct doctor *d, const char *module)
 	}
 }
 
+/* What is said, and whether programs do without (dma-buf works). */
+struct need_of {
+	struct finding *finding;
+	const char *also;
+};
+
+/* The log has what modprobe said: it is installed, and did not load. */
+static bool did_not_load(struct doctor *d, const struct need_of *n)
+{
+	char line[200];
+
+	if (!log_module_failed(d, "nvidia_peermem", line) && !log_module_failed(d, "nv_peer_mem", line))
+		return false;
+	evidence(d, n->finding, TREE_LOG, "%s", line);
+	consequence(d, n->finding, "it is installed and did not load: it was built for another RDMA core, or another release of NVIDIA's driver%s",
+		    n->also);
+	remedy(d, n->finding, "build NVIDIA's modules again for this RDMA core (dkms install, or install the driver again), then modprobe "
+	       "nvidia-peermem");
+	return true;
+}
+
+static void not_installed(struct doctor *d, const struct need_of *n)
+{
+	evidence(d, n->finding, "modinfo nvidia-peermem", "not found");
+	if (driver_in_container(d)) {
+		evidence(d, n->finding, DRIVER_ROOT, "there: a GPU operator's driver container");
+		consequence(d, n->finding, "the driver's modules are in that container, which has not loaded this one%s", n->also);
+		remedy(d, n->finding, "set driver.rdma.enabled=true in the GPU operator's ClusterPolicy");
+	} else if (d->machine->container) {
+		consequence(d, n->finding, "not loaded; whether it is installed cannot be seen in a container%s", n->also);
+		remedy(d, n->finding, "have it loaded on the node: modprobe nvidia-peermem");
+	} else {
+		consequence(d, n->finding, "the module is not installed for this kernel%s", n->also);
+		remedy(d, n->finding, "install NVIDIA's driver for Linux %s with its kernel modules", d->machine->release);
+	}
+}
+
+/* It is built for another RDMA core than the one that is installed. */
+static bool other_core(struct doctor *d, const struct need_of *n, char *file)
+{
+	const char *versions[] = { "modprobe", "--dump-modversions", file, NULL }, *data;
+	char mine[16], theirs[16], path[160];
+	size_t length;
+
+	if (*file != '/' || tree_command(d->tree, "modversions-nvidia-peermem", versions, &data, &length) ||
+	    !crc_of(data, mine) || !core_crc(d, theirs, path) || !strcmp(mine, theirs))
+		return false;
+	evidence(d, n->finding, file, REGISTER " %s", mine);
+	evidence(d, n->finding, path, REGISTER " %s", theirs);
+	consequence(d, n->finding, "it was built for another RDMA core: modprobe fails with \"disagrees about version of symbol " REGISTER "\"%s",
+		    n->also);
+	remedy(d, n->finding, "build NVIDIA's modules again for this RDMA core (dkms install, or install the driver again), then modprobe "
+	       "nvidia-peermem");
+	return true;
+}
+
+/* What the module itself says. */
+static void installed(struct doctor *d, const struct need_of *n, const char *modinfo)
+{
+	char file[256], depends[160];
+
+	modinfo_field(modinfo, "filename", file, sizeof(file));
+	modinfo_field(modinfo, "depends", depends, sizeof(depends));
+	evidence(d, n->finding, "modinfo nvidia-peermem", "depends: %s", *depends ? depends : "nothing");
+	if (!strstr(depends, "ib_")) {
+		consequence(d, n->finding, "it was built without the RDMA core's peer-memory symbols: modprobe says \"Invalid argument\"%s", n->also);
+		remedy(d, n->finding, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");
+	} else if (!other_core(d, n, file)) {
+		consequence(d, n->finding, "no service loads it: registrations of GPU memory fail with \"Bad address\"%s", n->also);
+		remedy(d, n->finding, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
+	}
+}
+
 /* It is not loaded: would it, and is it needed? */
 static void not_loaded(struct doctor *d)
 {
 	static const char *const modinfo[] = { "modinfo", "nvidia-peermem", NULL };
-	const char *versions[] = { "modprobe", "--dump-modversions", NULL, NULL };
-	char file[256], depends[160], mine[16], theirs[16], why[160], path[160];
-	enum answer core = kernel_symbol(d, REGISTER), dmabuf = dmabuf_works(d, why);
-	const char *data, *also = dmabuf == ANSWER_YES ? "; programs that use dma-buf do without" :
-		"";
-	struct finding *f = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem");
+	char why[160];
+	bool works = dmabuf_works(d, why) == ANSWER_YES;
+	struct need_of n = {
+		.finding = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem"),
+		.also = works ? "; programs that use dma-buf do without" : "",
+	};
+	const char *data;
 	size_t length;
 
-	evidence(d, f, "/sys/module/nvidia_peermem", "not there: not loaded");
+	evidence(d, n.finding, "/sys/module/nvidia_peermem", "not there: not loaded");
 	if (*why)
-		evidence(d, f, "dma-buf", "%s", why);
-	if (core == ANSWER_NO) {
-		evidence(d, f, "/proc/kallsyms", "no " REGISTER);
-		consequence(d, f, "this RDMA core takes no peer-memory clients: modprobe nvidia-peermem says \"Invalid argument\"%s", also);
-		remedy(d, f, "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf, or install DOCA-OFED and "
-			       "then NVIDIA's driver again");
-		return;
+		evidence(d, n.finding, "dma-buf", "%s", why);
+	if (kernel_symbol(d, REGISTER) == ANSWER_NO) {
+		evidence(d, n.finding, "/proc/kallsyms", "no " REGISTER);
+		consequence(d, n.finding, "this RDMA core takes no peer-memory clients: modprobe nvidia-peermem says \"Invalid argument\"%s", n.also);
+		remedy(d, n.finding, "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf, or install DOCA-OFED and "
+		       "then NVIDIA's driver again");
+	} else if (!did_not_load(d, &n)) {
+		if (tree_command(d->tree, "modinfo-nvidia-peermem", modinfo, &data, &length))
+			not_installed(d, &n);
+		else
+			installed(d, &n, data);
 	}
-	if (tree_command(d->tree, "modinfo-nvidia-peermem", modinfo, &data, &length)) {
-		evidence(d, f, "modinfo nvidia-peermem", "not found");
-		consequence(d, f, "the module is not installed for this kernel%s", also);
-		remedy(d, f, "install NVIDIA's driver for Linux %s with its kernel modules",
-			       d->machine->release);
-		return;
-	}
-	modinfo_field(data, "filename", file, sizeof(file));
-	modinfo_field(data, "depends", depends, sizeof(depends));
-	evidence(d, f, "modinfo nvidia-peermem", "depends: %s", *depends ? depends : "nothing");
-	if (!strstr(depends, "ib_")) {
-		consequence(d, f, "it was built without the RDMA core's peer-memory symbols: modprobe says \"Invalid argument\"%s", also);
-		remedy(d, f, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");
-		return;
-	}
-	versions[2] = file;
-	if (*file == '/' && !tree_command(d->tree, "modversions-nvidia-peermem", versions, &data,
-					  &length) && crc_of(data, mine) &&
-	    core_crc(d, theirs, path) && strcmp(mine, theirs)) {
-		evidence(d, f, file, REGISTER " %s", mine);
-		evidence(d, f, path, REGISTER " %s", theirs);
-		consequence(d, f, "it was built for another RDMA core: modprobe fails with \"disagrees about version of symbol " REGISTER "\"%s",
-			    also);
-		remedy(d, f, "build NVIDIA's modules again for this RDMA core (dkms install, or install the driver again), then modprobe "
-			       "nvidia-peermem");
-		return;
-	}
-	consequence(d, f,
-		    "no service loads it: registrations of GPU memory fail with \"Bad address\"%s",
-		    also);
-	remedy(d, f, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
 }
 
 /* Whose core takes clients here?  Whether one is missed, the findings about clients and adapters say. */
@@ -255,33 +303,42 @@ static void nvidia(struct doctor *d)
 		not_loaded(d);
 }
 
+static void amd_lacks(struct doctor *d)
+{
+	char why[160];
+	bool works = dmabuf_works(d, why) == ANSWER_YES;
+	struct finding *f = say_peermem(d, VERDICT_BROKEN, "AMD's client");
+	const char *so = works ? "programs that use dma-buf do without" :
+		"registrations of GPU memory by its address fail with \"Bad address\"";
+
+	evidence(d, f, CLIENTS, "no amdkfd");
+	if (*why)
+		evidence(d, f, "dma-buf", "%s", why);
+	if (!amd_can_register(d)) {
+		evidence(d, f, "/proc/sys/kernel/osrelease", "%s", d->machine->release);
+		consequence(d, f, "amdgpu looks the core's function up by symbol_get(), which since Linux 6.6 finds GPL symbols only, and a vendor's "
+			    "core exports others: its client cannot register; %s", so);
+		remedy(d, f, "use dma-bufs, with a kernel that has what amdgpu needs for them; or peerdma's core (" PEER_CORE ", " OURS ")");
+		return;
+	}
+	consequence(d, f, "%s", so);
+	remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
+}
+
 static void amd(struct doctor *d)
 {
 	struct peer_client client;
 	bool listed = peer_client_of(d, VENDOR_AMD, &client);
-	enum answer dmabuf;
-	struct finding *f;
-	char why[160];
 
 	if (module_loaded(d, OURS)) {
 		if (listed)
 			two_clients(d, client.name, client.folder, OURS, "rmmod " OURS
 				    ", or use an amdgpu without a client of its own");
-		return;
+	} else if (listed) {
+		evidence_client(d, say_peermem(d, VERDICT_OK, "AMD's client"), &client);
+	} else {
+		amd_lacks(d);
 	}
-	if (listed) {
-		f = say_peermem(d, VERDICT_OK, "AMD's client");
-		evidence_client(d, f, &client);
-		return;
-	}
-	dmabuf = dmabuf_works(d, why);
-	f = say_peermem(d, VERDICT_BROKEN, "AMD's client");
-	evidence(d, f, CLIENTS, "no amdkfd");
-	if (*why)
-		evidence(d, f, "dma-buf", "%s", why);
-	consequence(d, f, dmabuf == ANSWER_YES ? "programs that use dma-buf do without" :
-		    "registrations of GPU memory by its address fail with \"Bad address\"");
-	remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
 }
 
 /* peerdma_peermem, as the core lists it. */
@@ -332,9 +389,9 @@ static void run(struct doctor *d)
 {
 	core(d);
 	ours(d);
-	if (any_gpu_of(d, VENDOR_NVIDIA))
+	if (any_gpu_apart(d, VENDOR_NVIDIA))
 		nvidia(d);
-	if (any_gpu_of(d, VENDOR_AMD))
+	if (any_gpu_apart(d, VENDOR_AMD))
 		amd(d);
 	others(d);
 }

@@ -3,6 +3,7 @@
  * check_platform.c - does NVIDIA stand for GPUDirect RDMA on this kind of processor?
  *
  * Its document: not supported on POWER8, though nothing turns it off there; guaranteed on no ARM64 platform in particular.
+ * Grace is its own processor.
  */
 #include <string.h>
 
@@ -10,14 +11,31 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA) && !d->machine->tegra;
+	return any_gpu_apart(d, VENDOR_NVIDIA) && !d->machine->tegra;
+}
+
+#define NEOVERSE_V2	0xd4f		/* other makers use this core, too */
+
+/* Grace, by its core and NVIDIA's root ports; or by a GPU that is on Grace only. */
+static bool is_grace(const struct doctor *d)
+{
+	const struct machine *m = d->machine;
+
+	if (m->arch != ARCH_ARM64)
+		return false;
+	for (unsigned int i = 0; i < m->count && m->cpu_part == NEOVERSE_V2; i++) {
+		if (m->devices[i].kind == DEVICE_BRIDGE && m->devices[i].vendor == VENDOR_NVIDIA &&
+		    m->devices[i].parent < 0)
+			return true;
+	}
+	return any_gpu_with(d, VENDOR_NVIDIA, MEMORY_COHERENT);
 }
 
 static void run(struct doctor *d)
 {
 	const struct machine *m = d->machine;
-	bool power8 = m->arch == ARCH_POWER && strstr(m->cpu_vendor, "POWER8");
-	struct finding *f = say(d, m->arch == ARCH_X86 ? VERDICT_OK : power8 ? VERDICT_BROKEN :
+	bool power8 = m->arch == ARCH_POWER && strstr(m->cpu_vendor, "POWER8"), grace = is_grace(d);
+	struct finding *f = say(d, m->arch == ARCH_X86 || grace ? VERDICT_OK : power8 ? VERDICT_BROKEN :
 				VERDICT_UNKNOWN, "the processor");
 
 	f->ways = WAYS_PCI;
@@ -27,6 +45,10 @@ static void run(struct doctor *d)
 		evidence(d, f, "/proc/cpuinfo", "%s: x86", m->cpu_vendor);
 		return;
 	case ARCH_ARM64:
+		if (grace) {
+			evidence(d, f, "/proc/cpuinfo", "ARM64, of NVIDIA's own make: Grace");
+			return;
+		}
 		evidence(d, f, "/proc/cpuinfo", "CPU implementer: ARM64");
 		consequence(d, f, "NVIDIA does not guarantee GPUDirect RDMA on any particular ARM64 platform: it may work, fail or "
 			    "lose data");
@@ -44,7 +66,8 @@ static void run(struct doctor *d)
 	if (power8)
 		remedy(d, f, "stage through host memory");
 	else
-		remedy(d, f, "ask the maker of the machine, and compare data after a transfer in each direction ('peerdma doctor --probe')");
+		remedy(d, f, "%scompare data after a transfer in each direction ('peerdma doctor --probe')",
+		       m->virtual ? "" : "ask the maker of the machine, and ");
 }
 
 const struct check check_platform = { "platform", "Kind of processor", applies, run };

@@ -34,8 +34,7 @@ static void lacking(struct doctor *d)
 		const struct device *nic = &d->machine->devices[i];
 		struct finding *f;
 
-		if (nic->kind != DEVICE_NIC || nic->rdma != RDMA_LACKS || !device_concerned(d, i) ||
-		    !strcmp(nic->driver, "vfio-pci"))
+		if (nic->kind != DEVICE_NIC || nic->rdma != RDMA_LACKS || !device_concerned(d, i))
 			continue;
 		f = say_device(d, VERDICT_BROKEN, i, WAYS_RDMA);
 		evidence(d, f, "driver", "%s, and no RDMA device (" PCI_DEVICES "%s/infiniband)",
@@ -72,7 +71,7 @@ static void run(struct doctor *d)
 		evidence(d, f, "/sys/module/ib_core",
 			 "no version of its own: the kernel's own stack");
 
-	if (!any_gpu_of(d, VENDOR_NVIDIA) && !any_gpu_of(d, VENDOR_AMD))
+	if (!any_gpu_apart(d, VENDOR_NVIDIA) && !any_gpu_apart(d, VENDOR_AMD))
 		return;
 	switch (dmabuf_works(d, why)) {
 	case ANSWER_YES:

@@ -36,7 +36,8 @@ static bool is_peer(const struct doctor *d, unsigned int i, enum device_kind kin
 {
 	const struct device *x = &d->machine->devices[i];
 
-	return x->kind == kind && device_concerned(d, i) && (kind != DEVICE_NIC || x->rdma != RDMA_NONE);
+	return x->kind == kind && device_concerned(d, i) && !device_is_handed_on(x) &&
+	       (kind != DEVICE_NIC || x->rdma != RDMA_NONE);
 }
 
 static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_kind kind)

@@ -145,6 +145,13 @@ void evidence(struct doctor *d, struct finding *f, const char *source, const cha
 void consequence(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
 void remedy(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
 
+/*
+ * The same, if only the machine's owner can do it: in a virtual machine it is to ask its provider for
+ * `ask` ("a GPU whose BARs all have addresses"); NULL: there is nothing to ask for.
+ */
+void remedy_owner(struct doctor *d, struct finding *f, const char *ask, const char *text, ...)
+	PRINTF(4);
+
 /* Evidence that a file says what it says, or why it cannot be read. */
 void evidence_file(struct doctor *d, struct finding *f, const char *path);
 /* The same of a device's file in sysfs. */
@@ -156,6 +163,13 @@ const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
 /* Has a label and is not somebody else's, and is of the pair if there is one */
 bool device_concerned(const struct doctor *d, unsigned int i);
 bool any_gpu_of(const struct doctor *d, unsigned int vendor);
+/* A GPU that is concerned, of that maker (0: of any), and whose memory is there */
+bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor, enum gpu_memory memory);
+bool any_gpu_with(const struct doctor *d, unsigned int vendor, enum gpu_memory memory);
+/* One whose memory is not the processor's own */
+bool any_gpu_apart(const struct doctor *d, unsigned int vendor);
+/* Neither is a GPU, or it has its memory behind a BAR: what they do to each other goes peer to peer over PCI. */
+bool pair_is_pci(const struct doctor *d, const struct pair *p);
 bool any_of_kind(const struct doctor *d, enum device_kind kind);
 #define VENDOR_NVIDIA	0x10deU
 #define VENDOR_AMD	0x1002U
@@ -171,6 +185,10 @@ struct driver_release {
 #define NVIDIA_VERSION	"/proc/driver/nvidia/version"
 void nvidia_release(struct doctor *d, struct driver_release *out);
 
+#define DRIVER_ROOT	"/run/nvidia/driver"
+/* NVIDIA's driver is not installed on this machine: a container of its GPU operator has it, there. */
+bool driver_in_container(struct doctor *d);
+/* Also one that is built into the kernel. */
 bool module_loaded(struct doctor *d, const char *name);
 /* Of a fixed list of symbols: software.c has it. */
 enum answer kernel_symbol(struct doctor *d, const char *name);

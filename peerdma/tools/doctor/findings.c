@@ -120,6 +120,20 @@ void remedy(struct doctor *d, struct finding *f, const char *text, ...)
 	va_end(args);
 }
 
+void remedy_owner(struct doctor *d, struct finding *f, const char *ask, const char *text, ...)
+{
+	va_list args;
+
+	if (d->machine->virtual) {
+		if (ask)
+			remedy(d, f, "ask the provider of this virtual machine for %s", ask);
+		return;
+	}
+	va_start(args, text);
+	format(d, &f->remedy, text, args);
+	va_end(args);
+}
+
 void evidence_file(struct doctor *d, struct finding *f, const char *path)
 {
 	char word[128];
@@ -171,4 +185,34 @@ bool any_gpu_of(const struct doctor *d, unsigned int vendor)
 			return true;
 	}
 	return false;
+}
+
+bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor, enum gpu_memory memory)
+{
+	const struct device *g = &d->machine->devices[i];
+
+	return g->kind == DEVICE_GPU && (!vendor || g->vendor == vendor) && g->memory == memory &&
+	       device_concerned(d, i);
+}
+
+bool any_gpu_with(const struct doctor *d, unsigned int vendor, enum gpu_memory memory)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (is_gpu_with(d, i, vendor, memory))
+			return true;
+	}
+	return false;
+}
+
+bool any_gpu_apart(const struct doctor *d, unsigned int vendor)
+{
+	return any_gpu_with(d, vendor, MEMORY_BEHIND_BAR) || any_gpu_with(d, vendor, MEMORY_COHERENT);
+}
+
+bool pair_is_pci(const struct doctor *d, const struct pair *p)
+{
+	const struct device *a = &d->machine->devices[p->a], *b = &d->machine->devices[p->b];
+
+	return (a->kind != DEVICE_GPU || a->memory == MEMORY_BEHIND_BAR) &&
+	       (b->kind != DEVICE_GPU || b->memory == MEMORY_BEHIND_BAR);
 }

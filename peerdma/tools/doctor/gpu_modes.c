@@ -12,6 +12,7 @@
 #include "gpu_modes.h"
 #include "base/pci.h"
 #include "base/tool.h"
+#include "machine/tree.h"
 
 #define GPUS_MAX 1024
 
@@ -116,4 +117,14 @@ bool gpu_mode(const char *data, const char *gpu, const char *what, unsigned int 
 		line += length + (line[length] == '\n');
 	}
 	return false;
+}
+
+bool gpu_is_lent(struct tree *t, const char *gpu)
+{
+	unsigned int mode;
+	const char *data;
+
+	return !tree_read(t, GPU_MODES_PATH, &data, NULL) &&
+	       gpu_mode(data, gpu, GPU_VIRTUALIZATION, &mode) &&
+	       (mode == GPU_VGPU_HOST || mode == GPU_VSGA_HOST);
 }

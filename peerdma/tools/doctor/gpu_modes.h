@@ -21,3 +21,7 @@ enum { GPU_BARE = 0, GPU_PASSED_THROUGH = 1, GPU_VGPU_GUEST = 2, GPU_VGPU_HOST =
 int gpu_modes_read(char **data, size_t *length);
 /* false: it is not known. */
 bool gpu_mode(const char *data, const char *gpu, const char *what, unsigned int *out);
+
+/* Lent to virtual machines by its driver: programs of this machine have none of its memory. */
+struct tree;
+bool gpu_is_lent(struct tree *t, const char *gpu);

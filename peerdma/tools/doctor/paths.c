@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu_modes.h"
 #include "paths.h"
 
 static const struct {
@@ -85,8 +86,10 @@ bool finding_bears_on(const struct doctor *d, const struct finding *f, const str
 
 bool path_of_gpu(const struct doctor *d, unsigned int device)
 {
-	return d->machine->devices[device].kind == DEVICE_GPU && device_concerned(d, device) &&
-	       strcmp(d->machine->devices[device].driver, "vfio-pci");
+	const struct device *g = &d->machine->devices[device];
+
+	return g->kind == DEVICE_GPU && device_concerned(d, device) && !device_is_handed_on(g) &&
+	       !gpu_is_lent(d->tree, g->name);
 }
 
 /* The words are those of the finding that decides, if the way itself has nothing against it. */

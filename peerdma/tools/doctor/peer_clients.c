@@ -63,6 +63,14 @@ bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *o
 	return false;
 }
 
+bool amd_can_register(struct doctor *d)
+{
+	char version[64];
+
+	return kernel_at_least(d, 6, 6) != ANSWER_YES || module_loaded(d, PEER_CORE) ||
+	       tree_word(d->tree, "/sys/module/mlx5_core/version", version, sizeof(version));
+}
+
 enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char why[160])
 {
 	struct peer_client client;
@@ -78,6 +86,8 @@ enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char
 	/* softgpu speaks as either maker's driver. */
 	if (device_is_softgpu(gpu) && (module_loaded(d, "nvidia_peermem") || peer_client(d, 0, &client)))
 		return ANSWER_YES;
-	snprintf(why, 160, "no peer-memory client for this GPU is loaded");
+	snprintf(why, 160, gpu->vendor == VENDOR_AMD && !amd_can_register(d) ?
+		 "amdgpu's client cannot register with this core since Linux 6.6 (symbol_get() finds GPL symbols only)" :
+		 "no peer-memory client for this GPU is loaded");
 	return ANSWER_NO;
 }

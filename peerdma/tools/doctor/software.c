@@ -33,12 +33,40 @@ void nvidia_release(struct doctor *d, struct driver_release *out)
 	}
 }
 
+/* "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko": those that the doctor asks for. */
+static bool builtin_line(const char *line, size_t length, void *arg)
+{
+	(void)arg;
+	return memmem(line, length, "/infiniband/", 12) || memmem(line, length, "/amdgpu", 7) ||
+	       memmem(line, length, "/mlx5", 5);
+}
+
+/* A driver in the kernel's image has no folder of its own in /sys/module unless it has parameters. */
+static bool is_built_in(struct doctor *d, const char *name)
+{
+	const char *release = d->machine->release, *data;
+	char path[128], file[64];
+
+	if (!*release || strchr(release, '/'))
+		return false;
+	snprintf(path, sizeof(path), "/lib/modules/%s/modules.builtin", release);
+	if (tree_lines(d->tree, path, builtin_line, NULL, &data, NULL))
+		return false;
+	snprintf(file, sizeof(file), "/%.48s.ko", name);
+	return strstr(data, file);
+}
+
 bool module_loaded(struct doctor *d, const char *name)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/sys/module/%s", name);
-	return tree_exists(d->tree, path);
+	return tree_exists(d->tree, path) || is_built_in(d, name);
+}
+
+bool driver_in_container(struct doctor *d)
+{
+	return tree_exists(d->tree, DRIVER_ROOT "/lib/modules") || tree_exists(d->tree, DRIVER_ROOT "/usr");
 }
 
 /* ---- symbols ------------------------------------------------------------------- */
@@ -47,41 +75,66 @@ static const char *const symbols[] = {
 	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "pci_p2pdma_distance_many",
 };
 
-/* "ffffffff81000000 T name\t[module]" */
-static bool symbol_line(const char *line, size_t length, const char *name)
+/* "ffffffff81000000 T name\t[module]", or without a module: in the kernel's image.  The name, and its length. */
+static const char *symbol_of(const char *line, size_t length, size_t *out)
 {
-	const char *s = memchr(line, ' ', length), *end = line + length;
-	size_t n = strlen(name);
+	const char *s = memchr(line, ' ', length), *end = line + length, *llvm;
 
 	if (!s || end - s < 3)
-		return false;
+		return NULL;
 	s += 3;
-	return (size_t)(end - s) >= n && !memcmp(s, name, n) &&
-	       (s + n == end || s[n] == '\t' || s[n] == ' ');
+	for (*out = 0; s + *out < end && s[*out] != '\t' && s[*out] != ' ';)
+		++*out;
+	/* clang adds this to the names of static functions: "mlx5_ib_reg_user_mr_dmabuf.llvm.1234". */
+	llvm = memmem(s, *out, ".llvm.", 6);
+	if (llvm)
+		*out = (size_t)(llvm - s);
+	return s;
 }
 
-/* "ffffffffc03f4270 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]": what a driver has that imports dma-bufs, by any prefix. */
-static const char import_name[] = "reg_user_mr_dmabuf\t[";
-
-/* The name of the module behind that, and its length; NULL: it is another line. */
-static const char *importer(const char *line, size_t length, size_t *out)
+static bool symbol_line(const char *line, size_t length, const char *name)
 {
-	const char *s = memmem(line, length, import_name, strlen(import_name)), *end;
+	size_t n;
+	const char *s = symbol_of(line, length, &n);
 
-	if (!s)
-		return NULL;
-	s += strlen(import_name);
-	end = memchr(s, ']', length - (size_t)(s - line));
-	*out = end ? (size_t)(end - s) : 0;
-	return end ? s : NULL;
+	return s && n == strlen(name) && !memcmp(s, name, n);
+}
+
+/* "t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]": what a driver has that imports dma-bufs, by any prefix. */
+static const char import_name[] = "_reg_user_mr_dmabuf";
+
+static bool is_importer(const char *line, size_t length)
+{
+	size_t n, suffix = sizeof(import_name) - 1;
+	const char *s = symbol_of(line, length, &n);
+
+	return s && n > suffix && !memcmp(s + n - suffix, import_name, suffix);
+}
+
+/* Of that driver: by the module's name, or in the kernel's image by the symbol's prefix, which a driver's name may be longer than. */
+static bool is_importer_of(const char *line, size_t length, const char *driver)
+{
+	const char *module, *s;
+	size_t n, driver_length = strlen(driver);
+
+	if (!is_importer(line, length))
+		return false;
+	module = memchr(line, '[', length);
+	if (module) {
+		n = (size_t)(line + length - ++module);
+		return n > driver_length && !memcmp(module, driver, driver_length) &&
+		       module[driver_length] == ']';
+	}
+	s = symbol_of(line, length, &n);
+	n -= sizeof(import_name) - 1;
+	/* "ionic" of ionic_rdma */
+	return n <= driver_length && !memcmp(s, driver, n) && (!driver[n] || driver[n] == '_');
 }
 
 static bool keep_symbol(const char *line, size_t length, void *arg)
 {
-	size_t unused;
-
 	(void)arg;
-	if (importer(line, length, &unused))
+	if (is_importer(line, length))
 		return true;
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		if (symbol_line(line, length, symbols[i]))
@@ -109,8 +162,8 @@ enum answer kernel_symbol(struct doctor *d, const char *name)
 
 enum answer driver_imports_dmabuf(struct doctor *d, const char *driver)
 {
-	const char *data, *s, *end, *name;
-	size_t length, n;
+	const char *data, *s, *end;
+	size_t length;
 
 	if (tree_lines(d->tree, "/proc/kallsyms", keep_symbol, NULL, &data, &length))
 		return ANSWER_UNKNOWN;
@@ -118,8 +171,7 @@ enum answer driver_imports_dmabuf(struct doctor *d, const char *driver)
 		end = memchr(s, '\n', (size_t)(data + length - s));
 		if (!end)
 			break;
-		name = importer(s, (size_t)(end - s), &n);
-		if (name && n == strlen(driver) && !memcmp(name, driver, n))
+		if (is_importer_of(s, (size_t)(end - s), driver))
 			return ANSWER_YES;
 	}
 	return ANSWER_NO;

@@ -56,7 +56,7 @@ static void of_adapter(struct doctor *d, const struct path *p,
 		return;
 	for (bool first = true; *names; names = tree_next(names)) {
 		adapter_read(d, names, &a);
-		if (a.function != peer_of(d, p))
+		if (a.function != peer_of(d, p) || !a.given)
 			continue;
 		ask(d, &a, &answer);
 		if (!first && state_of(answer.answer) <= out->state)
@@ -80,6 +80,9 @@ static void dmabuf(struct doctor *d, const struct path *p, struct way_fact *out)
 
 	if (p->peer >= 0 && !peer_is(d, p, DEVICE_NIC) && !card_with_driver(d, p))
 		return;
+	/* AMD's driver exports the processor's pages, too. */
+	if (gpu_of(d, p)->memory == MEMORY_UNIFIED && gpu_of(d, p)->vendor != VENDOR_AMD)
+		return;
 	fact(out, state_of(gpu_exports_dmabuf(d, gpu_of(d, p), why)), why, NULL);
 	if (!peer_is(d, p, DEVICE_NIC))
 		return;
@@ -92,7 +95,7 @@ static void peermem(struct doctor *d, const struct path *p, struct way_fact *out
 	struct way_fact import;
 	char why[160];
 
-	if (!peer_is(d, p, DEVICE_NIC))
+	if (!peer_is(d, p, DEVICE_NIC) || gpu_of(d, p)->memory == MEMORY_UNIFIED)
 		return;
 	fact(out, state_of(gpu_has_peer_client(d, gpu_of(d, p), why)), why, NULL);
 	of_adapter(d, p, adapter_peer, &import);
@@ -105,6 +108,8 @@ static void nvidia_p2p(struct doctor *d, const struct path *p, struct way_fact *
 	bool offers = !strcmp(gpu->driver, "nvidia") ||
 		(device_is_softgpu(gpu) && (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
 
+	if (gpu->memory == MEMORY_UNIFIED)
+		return;
 	if (p->peer >= 0 && !card_with_driver(d, p) &&
 	    !(peer_is(d, p, DEVICE_NVME) && module_loaded(d, "nvidia_fs")))
 		return;
@@ -116,7 +121,8 @@ static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
 {
 	char file[128], has;
 
-	if (!peer_is(d, p, DEVICE_NVME) && !peer_is(d, p, DEVICE_GPU))
+	if ((!peer_is(d, p, DEVICE_NVME) && !peer_is(d, p, DEVICE_GPU)) ||
+	    gpu_of(d, p)->memory == MEMORY_UNIFIED)
 		return;
 	has = kernel_config(d, "PCI_P2PDMA", file);
 	if (has != 'y')
@@ -128,18 +134,25 @@ static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
 		fact(out, STATE_FAILS, "the GPU's driver gives the kernel no struct pages of its memory", NULL);
 }
 
+/* Memory that the processor addresses as its own, on a NUMA node of the GPU: any driver that takes user memory takes it. */
 static void coherent(struct doctor *d, const struct path *p, struct way_fact *out)
 {
-	(void)d;
-	(void)p;
-	(void)out;
+	const struct device *gpu = gpu_of(d, p);
+
+	if (gpu->memory != MEMORY_COHERENT)
+		return;
+	if (gpu->memory_node >= 0)
+		fact(out, STATE_WORKS, NULL, NULL);
+	else
+		fact(out, STATE_FAILS, "the driver gives the kernel no NUMA node of the GPU's memory (numa_status)", NULL);
 }
 
-/* There is always this one, with a copy. */
+/* There is always this one: with a copy, unless the GPU's memory is the processor's. */
 static void host(struct doctor *d, const struct path *p, struct way_fact *out)
 {
-	(void)d;
-	if (p->peer >= 0)
+	if (gpu_of(d, p)->memory == MEMORY_UNIFIED)
+		fact(out, STATE_WORKS, NULL, NULL);
+	else if (p->peer >= 0)
 		fact(out, STATE_SLOW, "a copy in host memory (staging)", NULL);
 }
 

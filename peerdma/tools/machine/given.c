@@ -9,6 +9,8 @@
 #include "base/tool.h"
 #include "machine.h"
 
+#define NVIDIA_GPUS	"/proc/driver/nvidia/gpus"
+
 bool in_container(struct tree *t)
 {
 	static const char *const signs[] = {
@@ -23,14 +25,14 @@ bool in_container(struct tree *t)
 	return false;
 }
 
-/* -1: not known. */
+/* "Device Minor: \t 3".  -1: not known. */
 static int nvidia_minor(struct tree *t, const struct device *d)
 {
 	char word[16];
 	uint64_t n;
 
-	return nvidia_info(t, d, "Device Minor", word, sizeof(word)) &&
-	       text_u64(word, strlen(word), &n) && n < 4096 ? (int)n : -1;
+	return nvidia_information(t, d, "Device Minor", word, sizeof(word)) && text_u64(word, strlen(word), &n) &&
+	       n < 4096 ? (int)n : -1;
 }
 
 static bool node_exists(struct tree *t, const char *path)
@@ -77,28 +79,41 @@ static bool drm_given(struct tree *t, const struct device *d)
 	return false;
 }
 
-static bool adapter_given(struct tree *t, const struct device *d)
+static bool rdma_given(const struct machine *m, const struct rdma_name *r)
 {
-	const char *names;
-	char path[128];
+	char path[64];
 
-	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", d->name);
-	if (tree_list(t, path, &names))
-		return d->rdma == RDMA_NONE;
-	for (; *names; names = tree_next(names)) {
-		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(t, names));
-		if (node_exists(t, path))
-			return true;
-	}
-	return false;
+	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, r->name));
+	return !m->container || node_exists(m->tree, path);
 }
 
-void given_read(struct tree *t, bool container, struct device *d)
+/* One that has no RDMA device is used by its network device. */
+static bool adapter_given(const struct machine *m, const struct device *d)
 {
-	d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(t, d) : -1;
-	d->given = true;
-	if (container && d->kind == DEVICE_GPU)
-		d->given = d->vendor == 0x10de ? nvidia_given(t, d) : drm_given(t, d);
-	else if (container && d->kind == DEVICE_NIC)
-		d->given = adapter_given(t, d);
+	bool any = false;
+
+	for (unsigned int i = 0; i < m->rdma_count; i++) {
+		if (m->rdma[i].function != (int)(d - m->devices))
+			continue;
+		if (m->rdma[i].given)
+			return true;
+		any = true;
+	}
+	return !any && d->rdma == RDMA_NONE;
+}
+
+void given_read(struct machine *m)
+{
+	for (unsigned int i = 0; i < m->rdma_count; i++)
+		m->rdma[i].given = rdma_given(m, &m->rdma[i]);
+	for (unsigned int i = 0; i < m->count; i++) {
+		struct device *d = &m->devices[i];
+
+		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(m->tree, d) : -1;
+		d->given = true;
+		if (m->container && d->kind == DEVICE_GPU)
+			d->given = d->vendor == 0x10de ? nvidia_given(m->tree, d) : drm_given(m->tree, d);
+		else if (m->container && d->kind == DEVICE_NIC)
+			d->given = adapter_given(m, d);
+	}
 }

@@ -42,8 +42,13 @@ int gpu_names_read(struct machine *m)
 	for (unsigned int i = 0; i < m->count; i++) {
 		struct device *d = &m->devices[i];
 
-		if (d->kind == DEVICE_GPU && !has_name(d) &&
-		    !nvidia_info(m->tree, d, "Model", d->title, sizeof(d->title)))
+		char model[sizeof(d->title)];
+
+		if (d->kind != DEVICE_GPU || has_name(d))
+			continue;
+		if (nvidia_information(m->tree, d, "Model", model, sizeof(model)))
+			memcpy(d->title, model, sizeof(model));
+		else
 			name_by_table(&table, d);
 	}
 	gpus_free(&table);

@@ -6,7 +6,6 @@
  * the tree, for evidence and bundles, and libpci ends the program on a file that
  * it does not understand.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -179,6 +178,10 @@ static void read_device(struct tree *t, struct device *d)
 	d->vendor = hex_file(t, d, "vendor");
 	d->device = hex_file(t, d, "device");
 	d->class = hex_file(t, d, "class");
+	device_path(d, "config", path);
+	d->port = PORT_UNKNOWN;
+	if (!tree_read(t, path, &data, &length))
+		pci_config_parse(d, (const uint8_t *)data, length);
 	device_kind(d);
 
 	device_path(d, "numa_node", path);
@@ -189,10 +192,6 @@ static void read_device(struct tree *t, struct device *d)
 	read_driver(t, d);
 	read_group(t, d);
 	read_link(t, d);
-	device_path(d, "config", path);
-	d->port = PORT_UNKNOWN;
-	if (!tree_read(t, path, &data, &length))
-		pci_config_parse(d, (const uint8_t *)data, length);
 	if (d->kind == DEVICE_OTHER || d->kind == DEVICE_BRIDGE)
 		return;
 	device_path(d, "resource", path);
@@ -318,95 +317,17 @@ static int read_devices(struct machine *m)
 	for (unsigned int i = 0; i < m->count; i++) {
 		read_device(m->tree, &m->devices[i]);
 		read_place(m, &m->devices[i]);
-		rdma_device_read(m->tree, &m->devices[i]);
-		given_read(m->tree, m->container, &m->devices[i]);
+		gpu_memory_read(m->tree, &m->devices[i]);
 	}
+	ret = rdma_read(m);
+	if (ret)
+		return ret;
+	given_read(m);
 	set_depths(m);
 	return set_labels(m);
 }
 
 /* ---- the rest of the machine ----------------------------------------------- */
-
-static bool cpu_line(const char *line, size_t length, void *arg)
-{
-	static const char *const wanted[] = { "vendor_id", "cpu family", "model\t", "flags",
-					      "CPU implementer", "cpu\t" };
-	unsigned int *seen = arg;
-
-	(void)length;
-	for (unsigned int i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (!strncmp(line, wanted[i], strlen(wanted[i])) && !(*seen & 1U << i)) {
-			*seen |= 1U << i;	/* of the first processor: they are all alike */
-			return true;
-		}
-	}
-	return false;
-}
-
-static const char *value_of(const char *data, const char *key)
-{
-	const char *s = strstr(data, key);
-
-	s = s ? strchr(s, ':') : NULL;
-	return s ? s + 1 + strspn(s + 1, " ") : NULL;
-}
-
-static bool has_flag(const char *data, const char *flag)
-{
-	const char *s = value_of(data, "flags"), *end;
-	size_t length = strlen(flag);
-
-	if (!s)
-		return false;
-	end = s + strcspn(s, "\n");
-	for (s = strstr(s, flag); s && s < end; s = strstr(s + 1, flag)) {
-		if (s[-1] == ' ' && (s[length] == ' ' || s[length] == '\n' || !s[length]))
-			return true;
-	}
-	return false;
-}
-
-static void read_processor(struct machine *m)
-{
-	const char *data, *s;
-	unsigned int seen = 0;
-
-	m->cpu_family = m->cpu_model = -1;
-	if (tree_lines(m->tree, "/proc/cpuinfo", cpu_line, &seen, &data, NULL) ||
-	    strlen(data) > 65536)
-		return;
-	s = value_of(data, "vendor_id");
-	m->arch = s ? ARCH_X86 : strstr(data, "CPU implementer") ? ARCH_ARM64 : ARCH_UNKNOWN;
-	if (!s) {
-		s = value_of(data, "cpu\t");
-		if (s && !strncmp(s, "POWER", 5))
-			m->arch = ARCH_POWER;
-		else
-			s = NULL;
-	}
-	if (s)
-		tree_clean(m->cpu_vendor, sizeof(m->cpu_vendor), s, strcspn(s, "\n"));
-	s = value_of(data, "cpu family");
-	if (s && isdigit((unsigned char)*s))
-		m->cpu_family = (int)strtol(s, NULL, 10);
-	s = value_of(data, "model\t");
-	if (s && isdigit((unsigned char)*s))
-		m->cpu_model = (int)strtol(s, NULL, 10);
-	m->virtual = has_flag(data, "hypervisor");
-	m->confidential = has_flag(data, "tdx_guest");
-}
-
-static void read_nodes(struct machine *m)
-{
-	const char *names;
-
-	if (tree_list(m->tree, "/sys/devices/system/node", &names))
-		return;
-	for (; *names; names = tree_next(names)) {
-		if (!strncmp(names, "node", 4) && isdigit((unsigned char)names[4]))
-			m->nodes++;
-	}
-}
 
 static void read_iommu(struct machine *m)
 {
@@ -425,23 +346,11 @@ static void read_iommu(struct machine *m)
 
 int machine_read(struct machine *m, struct tree *tree)
 {
-	char word[64];
-	const char *data;
-	size_t length;
 	int ret;
 
 	memset(m, 0, sizeof(*m));
 	m->tree = tree;
-	tree_word(tree, "/proc/sys/kernel/osrelease", m->release, sizeof(m->release));
-	tree_word(tree, "/sys/class/dmi/id/sys_vendor", m->vendor, sizeof(m->vendor));
-	tree_word(tree, "/sys/class/dmi/id/product_name", m->product, sizeof(m->product));
-	read_processor(m);
-	if (!tree_word(tree, "/sys/hypervisor/type", word, sizeof(word)))
-		m->virtual = true;
-	if (!tree_read(tree, "/proc/device-tree/compatible", &data, &length))
-		m->tegra = memmem(data, length, "nvidia,tegra", strlen("nvidia,tegra"));
-	read_nodes(m);
-	m->container = in_container(tree);
+	system_read(m);
 	ret = read_devices(m);
 	read_iommu(m);
 	if (!ret)
@@ -460,6 +369,9 @@ void machine_free(struct machine *m)
 {
 	free(m->devices);
 	free(m->shown);
+	free(m->rdma);
+	m->rdma = NULL;
+	m->rdma_count = 0;
 	m->shown = NULL;
 	m->shown_count = 0;
 	m->devices = NULL;

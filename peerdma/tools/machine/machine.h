@@ -32,6 +32,7 @@ enum port_type {		/* PCI Express capability, bits 7:4 */
 	PORT_ROOT = 4,
 	PORT_UPSTREAM = 5,
 	PORT_DOWNSTREAM = 6,
+	PORT_IN_PROCESSOR = 9,	/* a device of the processor's package */
 	PORT_UNKNOWN = -1,
 };
 
@@ -54,6 +55,13 @@ enum iommu_mode {
 	IOMMU_OFF,
 	IOMMU_PASSTHROUGH,
 	IOMMU_TRANSLATING,
+};
+
+/* Where a GPU's memory is, for others. */
+enum gpu_memory {
+	MEMORY_BEHIND_BAR,	/* behind a BAR of the GPU */
+	MEMORY_COHERENT,	/* at the end of a coherent link: it has addresses of the processor's */
+	MEMORY_UNIFIED,		/* it is the processor's memory */
 };
 
 enum rdma_state {
@@ -87,16 +95,32 @@ struct device {
 	enum port_type port;
 	enum acs_state acs;
 	uint16_t acs_control;
+	bool ats;		/* it asks the IOMMU for translations itself, and it is turned on */
 	struct link link;
 	bool has_bars;
 	struct pci_resources bars;
 	unsigned int rebar_bar;		/* valid if rebar_sizes is not 0 */
 	uint64_t rebar_sizes;		/* bit n: can be 2^n bytes */
 	bool virtual_function;
+	enum gpu_memory memory;		/* of a GPU */
+	int memory_node;		/* NUMA node of coherent memory; -1: none, or not known */
 	enum rdma_state rdma;
 	enum port_state ports;
 	int minor;		/* NVIDIA's driver's number of the GPU: /dev/nvidiaN; -1: not known */
 	bool given;		/* false: it is the host's, and this container was not given it */
+};
+
+enum confidential {
+	NOT_CONFIDENTIAL,
+	CONFIDENTIAL_GUEST,	/* hides its memory from its host */
+	CONFIDENTIAL_SNP_HOST,	/* can run such guests by SEV-SNP, for which its IOMMU must translate */
+};
+
+/* An RDMA device, and the PCI function that it is in, or that it is a part of (a scalable function). */
+struct rdma_name {
+	char name[64], part[64];	/* part: "mlx5_core.sf.4"; "" the function itself */
+	int function;			/* -1: none that is known */
+	bool given;			/* false: this container was not given its node */
 };
 
 enum arch { ARCH_UNKNOWN, ARCH_X86, ARCH_ARM64, ARCH_POWER };
@@ -116,10 +140,15 @@ struct machine {
 	/* x86: "GenuineIntel"; POWER: "POWER8E (raw), ..."; "" not known */
 	char cpu_vendor[32];
 	int cpu_family, cpu_model;	/* -1 not known */
+	int cpu_part;			/* of ARM64; -1 not known */
 	unsigned int nodes;		/* NUMA; 0 not known */
 	bool iommu_present;		/* the kernel uses one */
 	bool tegra;
-	bool confidential;		/* a guest that hides its memory from its host */
+	bool wsl;			/* Windows' subsystem for Linux */
+	enum confidential confidential;
+	char confidential_source[64], confidential_value[32];
+	struct rdma_name *rdma;		/* by name */
+	unsigned int rdma_count;
 };
 
 enum path_class { PATH_SELF, PATH_PIX, PATH_PXB, PATH_PHB, PATH_NODE, PATH_SYS, PATH_UNKNOWN };
@@ -158,6 +187,8 @@ struct reach {
 	int provider_bridge, client_bridge;	/* the functions that stand for them; -1: none */
 	/* A function on the way whose ACS could not be read; -1: none */
 	int unread;
+	/* What the ports redirect, the client does not send: its requests are translated (ATS), and those pass */
+	bool passes_translated;
 };
 void machine_reach(const struct machine *m, unsigned int provider, unsigned int client,
 		   struct reach *out);
@@ -166,23 +197,30 @@ void machine_reach(const struct machine *m, unsigned int provider, unsigned int 
 void pci_config_parse(struct device *d, const uint8_t *config, size_t length);
 void pci_config_anonymous(uint8_t *config, size_t length);	/* without its serial number */
 
-/* rdma_device.c: rdma and ports. */
-void rdma_device_read(struct tree *t, struct device *d);
+/* system.c: all of a machine but its devices. */
+void system_read(struct machine *m);
+
+/* gpu_memory.c: memory and memory_node. */
+void gpu_memory_read(struct tree *t, struct device *d);
+
+/* rdma_device.c: rdma and ports of all devices, and the list of RDMA devices.  0 or -ENOMEM. */
+int rdma_read(struct machine *m);
 enum port_state rdma_ports(struct tree *t, const char *device);
 /* N of its node /dev/infiniband/uverbsN, which is not its number among the devices; -1: none, or not known. */
 int rdma_uverbs(struct tree *t, const char *device);
 
-/* nvidia_info.c: the value of "Model", for example; false: it is not there. */
-#define NVIDIA_GPUS	"/proc/driver/nvidia/gpus"
-bool nvidia_info(struct tree *t, const struct device *d, const char *key, char *out, size_t size);
+/* nvidia_proc.c: "Model" or "Device Minor" of NVIDIA's GPU, as its driver says.  false: it does not. */
+bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out, size_t size);
 
-/* given.c: minor and given. */
+/* given.c: minor and given; of RDMA devices, given. */
 bool in_container(struct tree *t);
-void given_read(struct tree *t, bool container, struct device *d);
+void given_read(struct machine *m);
 
 /* device_kind.c */
 void device_kind(struct device *d);
 bool device_is_softgpu(const struct device *d);
+/* Its driver is one that hands it to a virtual machine, or to a program that drives it. */
+bool device_is_handed_on(const struct device *d);
 const char *device_kind_label(enum device_kind kind);
 
 /* names.c: fills the titles from pci.ids.  0 or -ENOMEM; without the file the numbers are the title. */

@@ -16,6 +16,8 @@
 #define EXTENDED		0x100
 #define  EXT_SERIAL		0x0003
 #define  EXT_ACS		0x000d
+#define  EXT_ATS		0x000f
+#define   ATS_ENABLE		0x8000
 #define  EXT_REBAR		0x0015
 
 static uint16_t le16(const uint8_t *p)
@@ -105,6 +107,8 @@ extended_capabilities:
 			d->acs_control = le16(config + at + 6);
 			d->acs = d->acs_control & PEERDMA_ACS_REDIRECT ? ACS_REDIRECT : ACS_OFF;
 		}
+		if (cap == EXT_ATS && at + 8U <= length)
+			d->ats = le16(config + at + 6) & ATS_ENABLE;
 		if (cap == EXT_REBAR)
 			resizable_bar(d, config, length, at);
 	}

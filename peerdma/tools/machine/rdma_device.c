@@ -3,7 +3,9 @@
  * rdma_device.c - which network adapters have RDMA, which lack the driver for it, and whether a
  * port of theirs is up.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tool.h"
@@ -16,8 +18,8 @@
 static bool is_made_for_rdma(const struct device *d)
 {
 	switch (d->vendor) {
-	case 0x15b3:			/* Mellanox, NVIDIA */
-		return true;
+	case 0x15b3:			/* Mellanox, NVIDIA; 0x2100: a second way of another function (Data Direct) */
+		return d->device != 0x2100 && (d->class >> 8 == 0x0200 || d->class >> 8 == 0x0207);
 	case 0x1d0f:			/* Amazon: EFA */
 		return d->device >> 4 == 0xefa;
 	case 0x1414:			/* Microsoft: MANA */
@@ -77,22 +79,117 @@ int rdma_uverbs(struct tree *t, const char *device)
 	return -1;
 }
 
-void rdma_device_read(struct tree *t, struct device *d)
+/* The last PCI function in the way down to it, and what stands below that: "mlx5_core.sf.4". */
+static bool function_of(const struct machine *m, const char *target, struct rdma_name *r)
 {
-	const char *names = "";
+	char part[64], name[PCI_NAME_MAX];
+	bool below = false;
+
+	for (const char *s = target; *s; s += strspn(s, "/")) {
+		size_t length = strcspn(s, "/");
+
+		snprintf(part, sizeof(part), "%.*s", (int)(length < sizeof(part) ? length : sizeof(part)), s);
+		s += length;
+		if (pci_name(part, name) && !strcmp(part, name)) {
+			r->function = machine_find(m, name);
+			*r->part = 0;
+			below = true;
+		} else if (below) {
+			below = false;
+			if (strcmp(part, "infiniband"))
+				tree_clean(r->part, sizeof(r->part), part, strlen(part));
+		}
+	}
+	return r->function >= 0;
+}
+
+/* NULL: any. */
+static bool has_device(const struct machine *m, const struct device *d, const char *name)
+{
+	const char *names;
 	char path[128];
 
-	if (d->kind != DEVICE_NIC)
-		return;
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", d->name);
-	if (tree_list(t, path, &names) || !*names) {
-		d->rdma = is_made_for_rdma(d) ? RDMA_LACKS : RDMA_NONE;
-		return;
-	}
-	d->rdma = RDMA_HAS;
-	for (; *names; names = tree_next(names)) {
-		enum port_state state = rdma_ports(t, names);
+	if (tree_list(m->tree, path, &names))
+		return false;
+	while (name && *names && strcmp(names, name))
+		names = tree_next(names);
+	return *names;
+}
 
-		d->ports = state > d->ports ? state : d->ports;
+/* By its folder's place, or its device's; by the functions' own lists where a bundle has neither. */
+static void find_function(const struct machine *m, struct rdma_name *r)
+{
+	const char *target;
+	char path[160];
+
+	r->function = -1;
+	snprintf(path, sizeof(path), RDMA_DEVICES "/%s", r->name);
+	if (!tree_link(m->tree, path, &target) && function_of(m, target, r))
+		return;
+	snprintf(path, sizeof(path), RDMA_DEVICES "/%s/device", r->name);
+	if (!tree_link(m->tree, path, &target) && function_of(m, target, r))
+		return;
+	for (unsigned int i = 0; i < m->count && r->function < 0; i++) {
+		if (m->devices[i].kind == DEVICE_NIC && has_device(m, &m->devices[i], r->name))
+			r->function = (int)i;
 	}
+}
+
+/* A scalable function is not in the function's own lists.  It comes first if it is all that the function has. */
+static void add_known_as(struct device *d, const char *name, bool first)
+{
+	char clean[sizeof(d->known_as)], both[2 * sizeof(d->known_as) + 3];
+
+	tree_clean(clean, sizeof(clean), name, strlen(name));
+	if (strstr(d->known_as, clean))
+		return;
+	snprintf(both, sizeof(both), "%s%s%s", first ? clean : d->known_as, *d->known_as ? ", " : "",
+		 first ? d->known_as : clean);
+	if (strlen(both) < sizeof(d->known_as))
+		strcpy(d->known_as, both);
+}
+
+static void of_function(struct machine *m, const struct rdma_name *r)
+{
+	struct device *d = &m->devices[r->function];
+	enum port_state state = rdma_ports(m->tree, r->name);
+
+	if (*r->part)
+		add_known_as(d, r->name, d->rdma != RDMA_HAS);
+	d->rdma = RDMA_HAS;
+	d->ports = state > d->ports ? state : d->ports;
+}
+
+int rdma_read(struct machine *m)
+{
+	const char *names = "", *s;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < m->count; i++) {
+		struct device *d = &m->devices[i];
+
+		if (d->kind != DEVICE_NIC)
+			continue;
+		if (has_device(m, d, NULL))
+			d->rdma = RDMA_HAS;
+		else if (!device_is_handed_on(d) && is_made_for_rdma(d))
+			d->rdma = RDMA_LACKS;
+	}
+	if (tree_list(m->tree, RDMA_DEVICES, &names))
+		return 0;
+	for (s = names; *s; s = tree_next(s))
+		n++;
+	m->rdma = calloc(n ? n : 1, sizeof(m->rdma[0]));
+	if (!m->rdma)
+		return -ENOMEM;
+	for (s = names; *s; s = tree_next(s)) {
+		struct rdma_name *r = &m->rdma[m->rdma_count++];
+
+		snprintf(r->name, sizeof(r->name), "%s", s);
+		find_function(m, r);
+		if (r->function >= 0)
+			of_function(m, r);
+	}
+	return 0;
 }

@@ -41,6 +41,9 @@ static int first_function(const struct machine *m, const struct device *of)
 
 		if (x->parent >= 0 || strcmp(x->host, of->host))
 			continue;
+		/* In a domain of its own (Hyper-V) the device is first itself, and stands for no bridge. */
+		if (x == of && x->kind != DEVICE_BRIDGE)
+			return -1;
 		if (length > 4 && !strcmp(x->name + length - 4, "00.0"))
 			return (int)i;
 		/* The port's type may not have been readable. */
@@ -62,6 +65,30 @@ static struct peerdma_host_bridge host_bridge(const struct machine *m, int first
 		b.subdevice = m->devices[first].subdevice;
 	}
 	return b;
+}
+
+#define DIRECT_TRANSLATED	0x40	/* of the ACS control register: translated requests take the short way */
+
+/* Every function on the way that redirects lets translated requests pass, and the client's are. */
+static bool passes_translated(const struct machine *m, unsigned int provider, unsigned int client)
+{
+	const unsigned int ends[] = { provider, client };
+	int meet;
+
+	path_between(m, provider, client, &meet);
+	if (meet < 0 || !m->devices[client].ats)
+		return false;
+	for (unsigned int e = 0; e < 2; e++) {
+		for (int up = (int)ends[e]; up >= 0; up = m->devices[up].parent) {
+			const struct device *x = &m->devices[up];
+
+			if (x->acs == ACS_REDIRECT && !(x->acs_control & DIRECT_TRANSLATED))
+				return false;
+			if (up == meet)
+				break;
+		}
+	}
+	return true;
 }
 
 static enum peerdma_path_verdict verdict_of(enum peerdma_path_reason reason)
@@ -92,6 +119,7 @@ void machine_reach(const struct machine *m, unsigned int provider, unsigned int 
 	facts->translated = b->iommu == IOMMU_TRANSLATING;
 	peerdma_path_walk(&tree, a, b, facts);
 	out->reason = peerdma_path_decide(facts);
+	out->passes_translated = facts->redirected && passes_translated(m, provider, client);
 	out->known = *a->host && *b->host;
 	/* Four cases at most; a fact that could not be read matters only if they differ. */
 	for (unsigned int turn = 1; turn < 4; turn++) {

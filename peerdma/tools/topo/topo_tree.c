@@ -17,6 +17,7 @@ const char *topo_port_word(const struct device *d)
 	case PORT_DOWNSTREAM:
 		return "switch port";
 	case PORT_ENDPOINT:
+	case PORT_IN_PROCESSOR:
 	case PORT_UNKNOWN:
 		break;
 	}
