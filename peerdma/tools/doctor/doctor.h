@@ -56,6 +56,7 @@ struct finding {
 	unsigned int ways;	/* that it bears on; 0: none, it counts by itself */
 	/* on paths that both are on, as ends or as a bridge above one */
 	int device, other;
+	enum device_kind peer;	/* and to such peers only; DEVICE_OTHER: to any */
 	bool counts;		/* weigh() says it: the machine's verdict depends on it */
 	bool ignored;		/* by --ignore or the configuration */
 	char *subject;		/* "GPU0", "GPU0 and NIC1", "this machine" */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "releases.h"
+#include "storage.h"
 
 /* ---- conditions -------------------------------------------------------------- */
 
@@ -43,14 +44,12 @@ static enum answer uses_hmm(struct doctor *d, const struct device *peer, struct 
 static enum answer nvme_has_other_name(struct doctor *d, const struct device *peer,
 				       struct seen *seen)
 {
-	enum answer second = kernel_symbol(d, "nvme_v2_register_nvfs_dma_ops");
+	enum answer second = kernel_symbol(d, NVFS_SYMBOL_2);
 
 	(void)peer;
 	snprintf(seen->source, sizeof(seen->source), "/proc/kallsyms");
-	snprintf(seen->value, sizeof(seen->value), "nvme_v2_register_nvfs_dma_ops: %s",
-		 answer_word(second));
-	if (!module_loaded(d, "nvidia_fs") ||
-	    kernel_symbol(d, "nvme_v1_register_nvfs_dma_ops") == ANSWER_YES)
+	snprintf(seen->value, sizeof(seen->value), NVFS_SYMBOL_2 ": %s", answer_word(second));
+	if (!module_loaded(d, "nvidia_fs") || kernel_symbol(d, NVFS_SYMBOL_1) == ANSWER_YES)
 		return ANSWER_NO;
 	return second;
 }
@@ -166,6 +165,8 @@ const struct known_release known_releases[] = {
 		.name = "nvme-symbol-of-ofed",
 		.of = SOFTWARE_OFED,
 		.releases = { { { 26, 1, 0 }, { 26, 4, 0 } } },
+		/* Later ones have what the second name stands for */
+		.kernels = { { 0 }, { 6, 16, 0 } },
 		.also = nvme_has_other_name,
 		.ways = WAY(WAY_NVP2P),
 		.peers = PEER(DEVICE_NVME),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "storage.h"
 #include "base/tool.h"
 
 void nvidia_release(struct doctor *d, struct driver_release *out)
@@ -45,7 +46,7 @@ bool module_loaded(struct doctor *d, const char *name)
 
 static const char *const symbols[] = {
 	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "pci_p2pdma_distance_many",
-	"nvme_v1_register_nvfs_dma_ops", "nvme_v2_register_nvfs_dma_ops",
+	NVFS_SYMBOL_1, NVFS_SYMBOL_2,
 };
 
 /* "ffffffff81000000 T name\t[module]" */

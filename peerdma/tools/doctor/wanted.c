@@ -10,12 +10,8 @@
 #include <string.h>
 
 #include "paths.h"
+#include "storage.h"
 #include "wanted.h"
-
-static bool storage_installed(struct doctor *d)
-{
-	return module_loaded(d, "nvidia_fs") || tree_exists(d->tree, "/etc/cufile.json");
-}
 
 /* What is wanted of a path by default; 0: nothing. */
 static unsigned int plainly_wanted(struct doctor *d, const struct path *p)
