@@ -73,14 +73,14 @@ class Row:
         self.verdict, self.make, self.ranges, self.kernels, self.ways = verdict, make, ranges, kernels, ways
 
 
-P2P, PAGES = {"peermem", "nvidia_p2p"}, ("6.14.11-generic", "6.15.0-1-generic", "7.9.0", None)
+PAGES = ("6.14.11-generic", "6.15.0-1-generic", "7.9.0", None)
 LATER_KERNELS = ("7.0.99", "7.1.0", "9.0.0", None)
 ROWS = {
     "callback-race": Row("broken", nvidia, ("510.108.03", "515.43.04", "525.105.16", "525.105.17"),
-                         ("525.147.05", "530.30.02", "535.13", "535.14"), ways=P2P),
+                         ("525.147.05", "530.30.02", "535.13", "535.14"), ways=set()),
     "get-pages-double-free": Row("broken", nvidia, ("510.108.03", "515.43.04", "525.125.06", "525.147.05"),
                                  ("525.147.05", "530.30.02", "535.113.01", "535.129.03"),
-                                 ("535.288.01", "545.23.06", "545.23.08", "545.29.02"), ways=P2P),
+                                 ("535.288.01", "545.23.06", "545.23.08", "545.29.02"), ways=set()),
     "exit-panic": Row("broken", nvidia, ("590.48.01", "595.44.02", "595.99.01", "610.10.01"), ways={"nvidia_p2p"}),
     "dmabuf-raw-bar1": Row("broken", nvidia, ("595.83.01", "595.84", "595.84.99", "595.85.01"),
                            kernels=("6.19.9", "7.0.0-30-generic", "7.0.99", "7.1.0"), ways={"dmabuf"}),
@@ -217,6 +217,21 @@ class Releases(Findings):
         m = installed("2.4.1")(self, kernel="6.17.0")
         m.folder("usr/src/gdrdrv-2.6")
         self.assertEqual(self.found(m), {})
+
+    def test_crashes(self):
+        """Where a module pins memory in that way, it counts also if dma-bufs work; else by the ways that there are."""
+        m = server(self, driver="530.30.02", iommu="identity")
+        found = {f["subject"]: f for f in self.told(m)[1]["findings"] if f["check"] == "release"}
+        for name in ("callback-race", "get-pages-double-free"):
+            self.assertEqual((found[name]["ways"], found[name]["counts"]), ([], True))
+            self.assertIn("nvidia_peermem is loaded", [e["value"] for e in found[name]["evidence"]])
+        self.assertEqual(self.told(m)[0], 1)
+        shutil.rmtree(m.path + "/sys/module/nvidia_peermem")
+        found = {f["subject"]: f for f in self.told(m)[1]["findings"] if f["check"] == "release"}
+        for name in ("callback-race", "get-pages-double-free"):
+            self.assertEqual((set(found[name]["ways"]), found[name]["counts"]), ({"peermem", "nvidia_p2p"}, False))
+        self.assertEqual(self.state(m, "GPU0", "NIC0", "peermem")[0], "does not work")
+        self.assertEqual(self.told(m)[0], 0)
 
     def test_accepted(self):
         """One row can be accepted by its name."""

@@ -131,11 +131,25 @@ static enum answer both(enum answer a, enum answer b)
 	return a == ANSWER_UNKNOWN ? a : b;
 }
 
+/* The first module that pins memory by nvidia_p2p; NULL: none is loaded. */
+static const char *client(struct doctor *d)
+{
+	static const char *const modules[] = { "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv",
+					       "peerdma_nvidia" };
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		if (module_loaded(d, modules[i]))
+			return modules[i];
+	}
+	return NULL;
+}
+
 /* peer -1: the row names none.  True: something was said. */
 static bool say_row(struct doctor *d, const struct known_release *row, const struct facts *facts,
 		    int peer)
 {
 	const struct found *here = &facts->of[row->of];
+	const char *loaded = row->crashes ? client(d) : NULL;
 	struct seen seen = { 0 };
 	enum answer applies = is_kernel(row, facts);
 	struct finding *f;
@@ -146,7 +160,7 @@ static bool say_row(struct doctor *d, const struct known_release *row, const str
 	if (applies == ANSWER_NO)
 		return false;
 	f = say(d, applies == ANSWER_YES ? row->verdict : VERDICT_UNKNOWN, "%s", row->name);
-	f->ways = row->ways;
+	f->ways = loaded ? 0 : row->ways;
 	if (peer >= 0)
 		f->device = peer;
 	evidence(d, f, here->source, "%s", here->text);
@@ -154,6 +168,8 @@ static bool say_row(struct doctor *d, const struct known_release *row, const str
 		evidence_file(d, f, "/proc/sys/kernel/osrelease");
 	if (*seen.source)
 		evidence(d, f, seen.source, "%s", seen.value);
+	if (loaded)
+		evidence(d, f, "/sys/module", "%s is loaded", loaded);
 	evidence(d, f, "reported", "%s (%s)", row->source, row->date);
 	consequence(d, f, "%s%s", applies == ANSWER_YES ? "" : "not known whether it is so here: ",
 		    row->consequence);
@@ -177,12 +193,12 @@ static bool say_release(struct doctor *d, const struct known_release *row,
 	return any;
 }
 
-static void say_good(struct doctor *d, const struct facts *facts)
+static void say_good(struct doctor *d, const struct facts *facts, const bool bad[SOFTWARES])
 {
 	struct finding *f = NULL;
 
 	for (size_t i = 0; i < SOFTWARES; i++) {
-		if (!*facts->of[i].text)
+		if (!*facts->of[i].text || bad[i])
 			continue;
 		if (!f)
 			f = say(d, VERDICT_OK, "this machine");
@@ -192,14 +208,13 @@ static void say_good(struct doctor *d, const struct facts *facts)
 
 static void run(struct doctor *d)
 {
+	bool bad[SOFTWARES] = { false };
 	struct facts facts;
-	bool any = false;
 
 	find(d, &facts);
 	for (const struct known_release *row = known_releases; row->name; row++)
-		any |= say_release(d, row, &facts);
-	if (!any)
-		say_good(d, &facts);
+		bad[row->of] |= say_release(d, row, &facts);
+	say_good(d, &facts, bad);
 }
 
 const struct check check_release = { "release", "Known bad releases", NULL, run };

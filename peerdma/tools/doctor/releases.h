@@ -52,6 +52,8 @@ struct known_release {
 	release_condition also;		/* NULL: nothing */
 	/* Ways that it bears on; with peers: to devices of these kinds, of each of which `also' is asked */
 	unsigned int ways, peers;
+	/* The kernel: where a client of nvidia_p2p is loaded, it counts whichever way is wanted */
+	bool crashes;
 	enum verdict verdict;	/* cannot tell: the range is not read in a report or in source */
 	const char *consequence, *remedy;
 	const char *source, *date;	/* who reported it, or where it was read, and when */
