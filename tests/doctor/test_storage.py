@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import tarfile
 import unittest
 
 import machines
@@ -184,7 +185,7 @@ class Storage(Findings):
                 ('{"properties": {"use_pci_p2pdma": "true"}}', "broken", "properties.use_pci_p2pdma is neither true nor false"),
                 ('{"properties": {"use_pci_p2pdma": true, "allow_compat_mode": 1}}', "broken", "allow_compat_mode is neither"),
                 ("{} {}", "broken", "more after the end"), ("{}\n/", "broken", "line 2: "),
-                ("{}\0{}", "broken", "more after the end"), ("[" * 1000, "broken", "line 1"), (b"{\xff}", "broken", "line 1"),
+                ("{}\0{}", "broken", "more after the end"), ("//" + "x" * (1 << 20), "broken", "longer than 1 MiB"), ("[" * 1000, "broken", "line 1"), (b"{\xff}", "broken", "line 1"),
                 ('{"properties": {"use_pci_p2pdma": true}} // and // so on', None, "true"),
                 ("// first\n" + CUFILE % ("false", "true") + "\n\t", None, "allow_compat_mode: false")):
             m.put("etc/cufile.json", content)
@@ -202,7 +203,7 @@ class Storage(Findings):
     def test_unreadable(self):
         m = self.by_p2pdma()
         m.remove("etc/cufile.json")
-        m.error("read", "/etc/cufile.json", errno.EACCES)
+        m.error("lines", "/etc/cufile.json", errno.EACCES)
         self.assertEqual(self.found(m, "--need", "storage"), {"/etc/cufile.json": "cannot tell"})
 
     # ---- file systems: notes
@@ -226,16 +227,43 @@ class Storage(Findings):
         self.assertEqual(self.found(m), {})
         self.assertIn("md0: raid0 of NVMe drives", self.words)
 
-    def test_bundle(self):
-        """Of these files only lines that say something are kept."""
-        m = self.by_p2pdma()
-        m.put("proc/mounts", "secret:/home /home nfs rw,addr=10.0.0.1 0 0\n/dev/nvme0n1 /data xfs rw 0 0\n")
+    def unpacked(self, m):
+        """The bundle's bytes, and the machine that is in it."""
         file = os.path.join(self.folder(), "b.tar")
         self.told(m, "--bundle", file)
+        there = machines.Machine(self.folder())
+        with tarfile.open(file) as bundle:
+            shutil.rmtree(there.path)
+            bundle.extractall(there.path)
         with open(file, "rb") as bundle:
-            data = bundle.read()
-        for word, kept in ((b"10.0.0.1", False), (b"/data", True), (b"ResmanDebugLevel", False), (b"RMForceStaticBar1", True)):
+            return bundle.read(), there
+
+    def test_bundle(self):
+        """Of these files only what says something is kept."""
+        m = self.by_p2pdma()
+        m.put("proc/mounts", "secret:/home /home nfs rw,addr=10.0.0.1 0 0\n/dev/nvme0n1 /data xfs rw 0 0\n")
+        m.put("etc/cufile.json", '{"properties": {"rdma_dev_addr_list": ["10.0.0.2"], "use_pci_p2pdma": true}}')
+        data, _ = self.unpacked(m)
+        for word, kept in ((b"10.0.0.1", False), (b"/data", True), (b"ResmanDebugLevel", False), (b"RMForceStaticBar1", True),
+                           (b"10.0.0.2", False), (b"use_pci_p2pdma=1 allow_compat_mode=1", True)):
             self.assertEqual(word in data, kept, word)
+
+    def test_bundle_again(self):
+        """A bundle says the same as its machine, and so does a bundle of it."""
+        for content in (CUFILE % ("false", "true"), CUFILE % ("true", "false"), "", "{,}", '{"properties": {"use_pci_p2pdma": 3}}', None):
+            m = self.by_p2pdma()
+            if content is None:
+                m.remove("etc/cufile.json")
+            else:
+                m.put("etc/cufile.json", content)
+            seen = []
+            for _ in range(3):
+                self.found(m, "--need", "storage")
+                seen.append((self.words, self.told(m)[0]))
+                m = self.unpacked(m)[1]
+            self.assertEqual(seen, [seen[0]] * 3, content)
+        m.put("cufile.facts", "use_pci_p2pdma=yes\n")
+        self.assertEqual(self.found(m, "--need", "storage"), {"/etc/cufile.json": "broken"})
 
     def test_amd(self):
         """hipFile: nothing of NVIDIA's is asked for."""

@@ -219,18 +219,17 @@ static void say_config(struct doctor *d, const struct cufile *c)
 /* What a program names in CUFILE_ENV_PATH_JSON instead is not known. */
 static void cufile(struct doctor *d)
 {
-	struct cufile c;
+	const struct cufile *c = cufile_read(d);
 	struct finding *f;
 
-	cufile_read(d, &c);
-	if (c.state == CUFILE_MISSING || c.state == CUFILE_READ) {
-		say_config(d, &c);
+	if (c->state == CUFILE_MISSING || c->state == CUFILE_READ) {
+		say_config(d, c);
 		return;
 	}
-	f = say_storage(d, c.state == CUFILE_MALFORMED ? VERDICT_BROKEN : VERDICT_UNKNOWN,
+	f = say_storage(d, c->state == CUFILE_MALFORMED ? VERDICT_BROKEN : VERDICT_UNKNOWN,
 			P2PDMA | WAY(WAY_NVP2P), CUFILE_JSON);
-	evidence(d, f, CUFILE_JSON, "%s", c.why);
-	if (c.state == CUFILE_MALFORMED) {
+	evidence(d, f, CUFILE_JSON, "%s", c->why);
+	if (c->state == CUFILE_MALFORMED) {
 		consequence(d, f, "cufile.json is malformed: cuFile does not start with it");
 		remedy(d, f, "correct it; comments begin with //");
 	} else {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * cufile.c - reads cufile.json: JSON with comments that begin with two slashes.
+ * cufile.c - reads cufile.json: JSON with comments that begin with two slashes.  Nothing of its text
+ * goes into bundles, only what was understood of it.
  */
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "storage.h"
@@ -12,7 +14,7 @@
 static void malformed(struct cufile *out, const char *text)
 {
 	out->state = CUFILE_MALFORMED;
-	snprintf(out->why, sizeof(out->why), "%s", text);
+	snprintf(out->why, sizeof(out->why), "%.127s", text);
 }
 
 static unsigned int line_at(const char *data, size_t offset)
@@ -82,16 +84,9 @@ static void parse(struct doctor *d, const char *data, size_t length, struct cufi
 		d->no_memory = true;
 		return;
 	}
-	/* At most a tree's file long: it fits. */
 	o = json_tokener_parse_ex(tokener, data, (int)length);
 	error = json_tokener_get_error(tokener);
 	end = json_tokener_get_parse_end(tokener);
-	/* A comment, or a number, in the last line may have no newline: this one ends it. */
-	if (error == json_tokener_continue) {
-		o = json_tokener_parse_ex(tokener, "\n", 1);
-		error = json_tokener_get_error(tokener);
-		end = length;
-	}
 	if (error == json_tokener_success)
 		end = rest(data, length, end);
 	if (error != json_tokener_success || end < length) {
@@ -107,17 +102,103 @@ static void parse(struct doctor *d, const char *data, size_t length, struct cufi
 	json_tokener_free(tokener);
 }
 
-void cufile_read(struct doctor *d, struct cufile *out)
-{
-	const char *data;
-	size_t length;
-	int ret = tree_read(d->tree, CUFILE_JSON, &data, &length);
+/* ---- the file ---- */
 
-	*out = (struct cufile){ .state = CUFILE_READ, .compat = true };
-	if (!ret) {
+#define TEXT_MAX (1UL << 20)
+
+struct text {
+	FILE *to;
+	size_t length;
+};
+
+/* Keeps no line in the tree.  The last line gets a newline, which a comment or a number in it needs. */
+static bool collect(const char *line, size_t length, void *arg)
+{
+	struct text *text = arg;
+
+	text->length += length + 1;
+	if (text->length <= TEXT_MAX) {
+		fwrite(line, 1, length, text->to);
+		fputc('\n', text->to);
+	}
+	return false;
+}
+
+static void take_text(struct doctor *d, const char *data, size_t length, struct cufile *out)
+{
+	char facts[192];
+
+	if (length > TEXT_MAX)
+		malformed(out, "longer than 1 MiB");
+	else
 		parse(d, data, length, out);
+	if (out->state == CUFILE_MALFORMED)
+		snprintf(facts, sizeof(facts), "malformed: %s\n", out->why);
+	else
+		snprintf(facts, sizeof(facts), "use_pci_p2pdma=%d allow_compat_mode=%d\n", out->p2pdma,
+			 out->compat);
+	tree_put(d->tree, CUFILE_FACTS, facts, strlen(facts));
+}
+
+/* Of a bundle. */
+static bool take_facts(struct doctor *d, struct cufile *out)
+{
+	static const char wrong[] = "malformed: ";
+	unsigned int p2pdma, compat;
+	char facts[192];
+
+	if (tree_word(d->tree, CUFILE_FACTS, facts, sizeof(facts)))
+		return false;
+	if (!strncmp(facts, wrong, strlen(wrong))) {
+		malformed(out, facts + strlen(wrong));
+	} else if (sscanf(facts, "use_pci_p2pdma=%1u allow_compat_mode=%1u", &p2pdma, &compat) == 2) {
+		out->p2pdma = p2pdma;
+		out->compat = compat;
+	} else {
+		malformed(out, CUFILE_FACTS ": not what a bundle has");
+	}
+	return true;
+}
+
+static void read_all(struct doctor *d, struct cufile *out)
+{
+	struct text text = { 0 };
+	const char *unused;
+	char *data = NULL;
+	size_t length;
+	int ret;
+
+	text.to = open_memstream(&data, &length);
+	if (!text.to) {
+		d->no_memory = true;
 		return;
 	}
-	out->state = ret == -ENOENT ? CUFILE_MISSING : CUFILE_UNREADABLE;
-	snprintf(out->why, sizeof(out->why), "%s", strerror(-ret));
+	ret = tree_lines(d->tree, CUFILE_JSON, collect, &text, &unused, NULL);
+	if (fclose(text.to)) {
+		d->no_memory = true;
+	} else if ((!ret && text.length) || !take_facts(d, out)) {
+		if (ret) {
+			out->state = ret == -ENOENT ? CUFILE_MISSING : CUFILE_UNREADABLE;
+			snprintf(out->why, sizeof(out->why), "%s", strerror(-ret));
+		} else {
+			take_text(d, data, text.length > TEXT_MAX ? text.length : length, out);
+		}
+	}
+	free(data);
+}
+
+const struct cufile *cufile_read(struct doctor *d)
+{
+	static const struct cufile nothing = { .state = CUFILE_MISSING, .compat = true };
+
+	if (d->cufile)
+		return d->cufile;
+	d->cufile = malloc(sizeof(*d->cufile));
+	if (!d->cufile) {
+		d->no_memory = true;
+		return &nothing;
+	}
+	*d->cufile = (struct cufile){ .state = CUFILE_READ, .compat = true };
+	read_all(d, d->cufile);
+	return d->cufile;
 }

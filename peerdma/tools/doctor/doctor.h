@@ -86,6 +86,7 @@ struct pair {
 
 struct path_table;
 struct wanted;
+struct cufile;
 
 struct doctor {
 	struct machine *machine;
@@ -98,6 +99,7 @@ struct doctor {
 	struct path_table *paths;
 	struct gpus gpus;		/* NVML's, valid if gpus_error is 0 */
 	int gpus_error;
+	struct cufile *cufile;		/* storage.h; NULL: not read yet */
 	const struct check *check;	/* the running one */
 	struct finding *findings;
 	unsigned int count, room;

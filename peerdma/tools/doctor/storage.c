@@ -22,12 +22,9 @@ static bool source_installed(struct doctor *d)
 /* CUDA's toolkit brings a cufile.json, on any machine: only one that was changed for p2pdma is a sign. */
 bool storage_installed(struct doctor *d)
 {
-	struct cufile config;
-
 	if (module_loaded(d, "nvidia_fs") || source_installed(d))
 		return true;
-	cufile_read(d, &config);
-	return config.state == CUFILE_MALFORMED || config.p2pdma;
+	return cufile_read(d)->state == CUFILE_MALFORMED || cufile_read(d)->p2pdma;
 }
 
 bool storage_wanted(struct doctor *d)

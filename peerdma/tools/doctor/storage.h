@@ -12,6 +12,8 @@
 
 /* cufile.c: the file from which cuFile reads how it is to work. */
 #define CUFILE_JSON	"/etc/cufile.json"
+/* What matters of it, for bundles: it also has addresses of networks, and paths. */
+#define CUFILE_FACTS	"/cufile.facts"
 enum cufile_state { CUFILE_MISSING, CUFILE_UNREADABLE, CUFILE_MALFORMED, CUFILE_READ };
 struct cufile {
 	enum cufile_state state;
@@ -20,7 +22,7 @@ struct cufile {
 	bool p2pdma;			/* use_pci_p2pdma: off */
 	bool compat;			/* allow_compat_mode: on */
 };
-void cufile_read(struct doctor *d, struct cufile *out);
+const struct cufile *cufile_read(struct doctor *d);	/* read once; never NULL */
 
 /* It is plainly there for use: nvidia-fs is loaded or installed, or cufile.json was changed for it. */
 bool storage_installed(struct doctor *d);
