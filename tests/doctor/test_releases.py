@@ -16,7 +16,8 @@ TABLE = os.path.join(os.path.dirname(__file__), "../../peerdma/tools/doctor/know
 def server(case, kernel="6.8.0-45-generic", driver="610.43.02", opened=True, iommu="DMA-FQ", ofed="24.10-1.1.4", hmm="N"):
     """A GPU, an adapter, a drive and a card; nothing of it is in the table."""
     m = machines.Machine(case.folder(), kernel)
-    up = m.port("0000:11:00.0", m.port("0000:10:01.0", m.first("0000:10:00.0", "pci0000:10") and "pci0000:10", 4), 5)
+    m.first("0000:10:00.0", "pci0000:10")
+    up = m.port("0000:11:00.0", m.port("0000:10:01.0", "pci0000:10", 4), 5)
     below = [m.port(f"0000:12:{slot:02x}.0", up, 6) for slot in range(4)]
     m.gpu("0000:13:00.0", below[0])
     m.nic("0000:14:00.0", below[1], 0)

@@ -86,7 +86,8 @@ static void one(struct doctor *d, unsigned int i)
 	name(d, nearest(d, i, DEVICE_GPU), "a GPU that is not near it", gpu);
 	name(d, adapter_of(d, i), "an adapter (mlx5dv_get_data_direct_sysfs_path() says which)", adapter);
 	f = say(d, VERDICT_OK, "%s", x->name);
-	evidence(d, f, PCI_DEVICES, "%s: 15b3:2100, driver %s", x->name, *x->driver ? x->driver : "none");
+	evidence(d, f, PCI_DEVICES, "%s: 15b3:2100, driver %s", x->name,
+		 *x->driver ? x->driver : "none");
 	evidence(d, f, "nearest", "%s", gpu);
 	nvidia_release(d, &r);
 	if (!*x->driver) {

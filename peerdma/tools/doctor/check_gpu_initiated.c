@@ -109,7 +109,8 @@ static bool any_mlx5(const struct doctor *d)
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		const struct device *x = &d->machine->devices[i];
 
-		if (x->kind == DEVICE_NIC && device_concerned(d, i) && !strcmp(x->driver, "mlx5_core"))
+		if (x->kind == DEVICE_NIC && device_concerned(d, i) &&
+		    !strcmp(x->driver, "mlx5_core"))
 			return true;
 	}
 	return false;

@@ -134,8 +134,9 @@ static enum answer both(enum answer a, enum answer b)
 /* The first module that pins memory by nvidia_p2p; NULL: none is loaded. */
 static const char *client(struct doctor *d)
 {
-	static const char *const modules[] = { "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv",
-					       "peerdma_nvidia" };
+	static const char *const modules[] = {
+		"nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "peerdma_nvidia",
+	};
 
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
 		if (module_loaded(d, modules[i]))

@@ -15,7 +15,8 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_of_kind(d, DEVICE_NVME) && (any_gpu_of(d, VENDOR_NVIDIA) || any_gpu_of(d, VENDOR_AMD));
+	return any_of_kind(d, DEVICE_NVME) &&
+	       (any_gpu_of(d, VENDOR_NVIDIA) || any_gpu_of(d, VENDOR_AMD));
 }
 
 /* On paths to drives. */
@@ -110,7 +111,8 @@ static enum answer is_multipath(struct doctor *d, const struct device *x, char v
 	enum answer is = ANSWER_UNKNOWN;
 
 	snprintf(value, 64, "no namespace is seen");
-	snprintf(controller, sizeof(controller), "%.*s", (int)strcspn(x->known_as, ","), x->known_as);
+	snprintf(controller, sizeof(controller), "%.*s", (int)strcspn(x->known_as, ","),
+		 x->known_as);
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/nvme/%s", x->name, controller);
 	if (!*controller || tree_list(d->tree, path, &names))
 		return is;
@@ -165,14 +167,17 @@ static bool of_nvme(const char *line, size_t length, void *arg)
 	return length > 5 && !memcmp(line, "nvme:", 5);
 }
 
+#define NVFS_MODULES	"/proc/driver/nvidia-fs/modules"
+
 /* It looks for the symbols when it is first used; then its list has the driver. */
 static enum answer nvme_registers(struct doctor *d)
 {
-	enum answer first = kernel_symbol(d, NVFS_SYMBOL_1), second = kernel_symbol(d, NVFS_SYMBOL_2);
+	enum answer first = kernel_symbol(d, NVFS_SYMBOL_1);
+	enum answer second = kernel_symbol(d, NVFS_SYMBOL_2);
 	const char *data;
 	size_t length;
 
-	if (!tree_lines(d->tree, "/proc/driver/nvidia-fs/modules", of_nvme, NULL, &data, &length) && length)
+	if (!tree_lines(d->tree, NVFS_MODULES, of_nvme, NULL, &data, &length) && length)
 		return ANSWER_YES;
 	return first == ANSWER_NO ? second : first;
 }
@@ -201,7 +206,8 @@ static void nvidia_fs(struct doctor *d)
 
 static void say_config(struct doctor *d, const struct cufile *c)
 {
-	struct finding *f = say_storage(d, c->p2pdma ? VERDICT_OK : VERDICT_BROKEN, P2PDMA, CUFILE_JSON);
+	struct finding *f = say_storage(d, c->p2pdma ? VERDICT_OK : VERDICT_BROKEN, P2PDMA,
+					CUFILE_JSON);
 
 	if (c->state == CUFILE_MISSING)
 		evidence(d, f, CUFILE_JSON, "not there");

@@ -90,7 +90,8 @@ static void parse(struct doctor *d, const char *data, size_t length, struct cufi
 	if (error == json_tokener_success)
 		end = rest(data, length, end);
 	if (error != json_tokener_success || end < length) {
-		snprintf(why, sizeof(why), "line %u: %s", line_at(data, end < length ? end : length),
+		snprintf(why, sizeof(why), "line %u: %s",
+			 line_at(data, end < length ? end : length),
 			 error == json_tokener_success ? "more after the end" :
 			 error == json_tokener_continue ? "it ends too early" :
 			 json_tokener_error_desc(error));

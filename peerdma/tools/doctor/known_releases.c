@@ -18,7 +18,8 @@ static enum answer peer_is_translated(struct doctor *d, const struct device *pee
 {
 	(void)d;
 	snprintf(seen->source, sizeof(seen->source), "IOMMU of %s", peer->name);
-	snprintf(seen->value, sizeof(seen->value), "%s", peer->iommu == IOMMU_UNKNOWN ? "not known" :
+	snprintf(seen->value, sizeof(seen->value), "%s",
+		 peer->iommu == IOMMU_UNKNOWN ? "not known" :
 		 peer->iommu == IOMMU_TRANSLATING ? "translating" : "not translating");
 	return peer->iommu == IOMMU_UNKNOWN ? ANSWER_UNKNOWN :
 	       peer->iommu == IOMMU_TRANSLATING ? ANSWER_YES : ANSWER_NO;
@@ -66,7 +67,8 @@ const struct known_release known_releases[] = {
 	{
 		.name = "callback-race",
 		.of = SOFTWARE_NVIDIA,
-		.releases = { { { 515, 0, 0 }, { 525, 105, 17 } }, { { 526, 0, 0 }, { 535, 14, 0 } } },
+		.releases = { { { 515, 0, 0 }, { 525, 105, 17 } },
+			      { { 526, 0, 0 }, { 535, 14, 0 } } },
 		.ways = P2P,
 		.crashes = true,
 		.verdict = VERDICT_BROKEN,
@@ -77,7 +79,8 @@ const struct known_release known_releases[] = {
 	}, {
 		.name = "get-pages-double-free",
 		.of = SOFTWARE_NVIDIA,
-		.releases = { { { 515, 0, 0 }, { 525, 147, 5 } }, { { 530, 0, 0 }, { 535, 129, 3 } },
+		.releases = { { { 515, 0, 0 }, { 525, 147, 5 } },
+			      { { 530, 0, 0 }, { 535, 129, 3 } },
 			      { { 545, 0, 0 }, { 545, 29, 2 } } },
 		.ways = P2P,
 		.crashes = true,
@@ -143,7 +146,8 @@ const struct known_release known_releases[] = {
 		.name = "p2pdma-page-counts",
 		.of = SOFTWARE_NVIDIA,
 		.flavour = FLAVOUR_OPEN,
-		.releases = { { { 565, 0, 0 }, { 580, 142, 1 } }, { { 590, 0, 0 }, { 595, 44, 2 } } },
+		.releases = { { { 565, 0, 0 }, { 580, 142, 1 } },
+			      { { 590, 0, 0 }, { 595, 44, 2 } } },
 		.kernels = { { 6, 15, 0 }, { 0 } },
 		.ways = WAY(WAY_P2PDMA),
 		.verdict = VERDICT_BROKEN,

@@ -43,7 +43,7 @@ typedef enum answer (*release_condition)(struct doctor *d, const struct device *
 #define PEER(kind)	(1U << (kind))
 
 struct known_release {
-	const char *name;	/* "callback-race": the finding's subject, as --ignore may name it */
+	const char *name;	/* "callback-race": the finding's subject, for --ignore */
 	enum software of;
 	enum flavour flavour;
 	/* One for each branch that got the fix by itself; before: the first release that has it */
