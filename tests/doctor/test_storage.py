@@ -172,6 +172,18 @@ class Storage(Findings):
         self.assertEqual(self.state(m, "GPU0", "NVME0", "nvidia_p2p")[0], "does not work")
         self.assertNotEqual(self.state(m, "GPU0", "CARD0", "nvidia_p2p")[0], "does not work")
 
+    def test_softgpu(self):
+        """nvidia-fs takes memory of whatever stands in for NVIDIA's driver; there is nothing of that driver's to examine."""
+        m = machines.Machine(self.folder())
+        up = m.port("0000:11:00.0", m.port("0000:10:01.0", "pci0000:10", 4), 5)
+        m.device("0000:13:00.0", m.port("0000:12:00.0", up, 6), (0x1af4, 0x1110), 0x050000, bars=((2, machines.GIB),), driver="softgpu")
+        m.device(DRIVE, m.port("0000:12:02.0", up, 6), (0x144d, 0xa808), 0x010802, driver="nvme", known_as=("nvme/nvme0",))
+        m.module("nvidia_fs", "2.28.4")
+        self.assertEqual(self.state(m, "GPU0", "NVME0", "nvidia_p2p"), ("does not work", "the GPU's driver is not loaded"))
+        m.module("nvidia")
+        self.assertEqual(self.state(m, "GPU0", "NVME0", "nvidia_p2p")[0], "works")
+        self.assertEqual((self.found(m), self.words), ({}, "[]"))
+
     # ---- cufile.json
 
     def test_cufile(self):

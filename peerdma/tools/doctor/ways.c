@@ -100,29 +100,25 @@ static void peermem(struct doctor *d, const struct path *p, struct way_fact *out
 	worse(out, &import);
 }
 
-/* By nvidia-fs, where GPUDirect Storage is a matter at all. */
-static void nvidia_fs(struct doctor *d, const struct path *p, struct way_fact *out)
-{
-	if (gpu_of(d, p)->vendor != VENDOR_NVIDIA || !storage_wanted(d))
-		return;
-	if (module_loaded(d, "nvidia_fs"))
-		fact(out, STATE_WORKS, NULL, NULL);
-	else
-		fact(out, STATE_FAILS, "nvidia-fs is not loaded", "modprobe nvidia-fs, or use p2pdma");
-}
-
+/* A drive takes it by nvidia-fs, where GPUDirect Storage is a matter at all. */
 static void nvidia_p2p(struct doctor *d, const struct path *p, struct way_fact *out)
 {
 	const struct device *gpu = gpu_of(d, p);
 	bool offers = !strcmp(gpu->driver, "nvidia") ||
 		(device_is_softgpu(gpu) && (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
+	bool drive = peer_is(d, p, DEVICE_NVME);
 
-	if (peer_is(d, p, DEVICE_NVME))
-		nvidia_fs(d, p, out);
-	if (p->peer >= 0 && !card_with_driver(d, p))
+	if (p->peer >= 0 && !card_with_driver(d, p) && !(drive && storage_wanted(d)))
 		return;
-	if (gpu->vendor == VENDOR_NVIDIA || device_is_softgpu(gpu))
-		fact(out, offers ? STATE_WORKS : STATE_FAILS, offers ? NULL : "the GPU's driver is not loaded", NULL);
+	if (gpu->vendor != VENDOR_NVIDIA && !device_is_softgpu(gpu))
+		return;
+	if (!offers)
+		fact(out, STATE_FAILS, "the GPU's driver is not loaded", NULL);
+	else if (drive && !module_loaded(d, "nvidia_fs"))
+		fact(out, STATE_FAILS, "nvidia-fs is not loaded",
+		     "modprobe nvidia-fs, or use p2pdma");
+	else
+		fact(out, STATE_WORKS, NULL, NULL);
 }
 
 static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
