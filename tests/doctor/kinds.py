@@ -471,7 +471,7 @@ KINDS = (
     # 12: scalable functions
     Kind(12, "adapter with scalable functions only", "Linux's mlx5 documentation: mlx5_core.sf.4", one_socket,
          (without_rdma_devices, lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4)), WORKS, "should work",
-         ("GPU0 and NIC0 (mlx5_4)", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "is not known")),
+         ("GPU0 and NIC0 (mlx5_4)", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "driver of mlx5_4 is not known")),
     Kind(12, "pod with a scalable function", "NVIDIA Network Operator: shared devices and scalable functions", one_socket,
          (INSIDE, missing("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:15:00.0", 4)),
          WORKS, "should work", ("GPU0 and NIC0", "NIC0 mlx5_4"), ("0000:14:00.0",)),

@@ -5,10 +5,11 @@
  */
 #include "doctor.h"
 
-extern const struct check check_gpu, check_platform, check_board, check_driver, check_partition,
-	check_path, check_reach, check_iommu, check_bus_address, check_link, check_bar_address,
-	check_bar1_size, check_bar1_free, check_amd_bar, check_adapter, check_rdma, check_port,
-	check_peermem, check_kernel, check_kernel_log, check_nodes, check_limits, check_peerdma,
+extern const struct check check_gpu, check_platform, check_board, check_driver, check_release,
+	check_partition, check_path, check_reach, check_iommu, check_bus_address, check_link,
+	check_bar_address, check_bar1_size, check_bar1_free, check_amd_bar, check_adapter,
+	check_rdma, check_port, check_peermem, check_kernel, check_kernel_log, check_nodes,
+	check_limits, check_peerdma, check_storage, check_gpu_initiated, check_data_direct,
 	check_probe, check_probe_view, check_probe_nic, check_probe_nvme;
 
 const struct check *const checks[] = {
@@ -16,6 +17,7 @@ const struct check *const checks[] = {
 	&check_platform,
 	&check_board,
 	&check_driver,
+	&check_release,
 	&check_partition,
 	&check_bar_address,
 	&check_bar1_size,
@@ -30,7 +32,10 @@ const struct check *const checks[] = {
 	&check_port,
 	&check_peermem,
 	&check_adapter,
+	&check_data_direct,
+	&check_gpu_initiated,
 	&check_kernel,
+	&check_storage,
 	&check_kernel_log,
 	&check_nodes,
 	&check_limits,

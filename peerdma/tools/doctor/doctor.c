@@ -178,6 +178,7 @@ void doctor_free(struct doctor *d)
 	paths_free(d);
 	free(d->findings);
 	free(d->pairs);
+	free(d->cufile);
 	if (!d->gpus_error)
 		gpus_free(&d->gpus);
 }

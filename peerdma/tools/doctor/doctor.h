@@ -56,6 +56,7 @@ struct finding {
 	unsigned int ways;	/* that it bears on; 0: none, it counts by itself */
 	/* on paths that both are on, as ends or as a bridge above one */
 	int device, other;
+	enum device_kind peer;	/* and to such peers only; DEVICE_OTHER: to any */
 	bool counts;		/* weigh() says it: the machine's verdict depends on it */
 	bool ignored;		/* by --ignore or the configuration */
 	char *subject;		/* "GPU0", "GPU0 and NIC1", "this machine" */
@@ -85,6 +86,7 @@ struct pair {
 
 struct path_table;
 struct wanted;
+struct cufile;
 
 struct doctor {
 	struct machine *machine;
@@ -97,6 +99,7 @@ struct doctor {
 	struct path_table *paths;
 	struct gpus gpus;		/* NVML's, valid if gpus_error is 0 */
 	int gpus_error;
+	struct cufile *cufile;		/* storage.h; NULL: not read yet */
 	const struct check *check;	/* the running one */
 	struct finding *findings;
 	unsigned int count, room;

@@ -77,11 +77,16 @@ static bool is_on(const struct machine *m, int device, const struct path *p)
 				is_above(m, device, p->peer, p->meet)));
 }
 
+static bool is_to(const struct machine *m, enum device_kind peer, const struct path *p)
+{
+	return peer == DEVICE_OTHER || (p->peer >= 0 && m->devices[p->peer].kind == peer);
+}
+
 bool finding_bears_on(const struct doctor *d, const struct finding *f, const struct path *p,
 		      enum way way)
 {
 	return f->ways & WAY(way) && !f->ignored && is_on(d->machine, f->device, p) &&
-	       is_on(d->machine, f->other, p);
+	       is_on(d->machine, f->other, p) && is_to(d->machine, f->peer, p);
 }
 
 bool path_of_gpu(const struct doctor *d, unsigned int device)

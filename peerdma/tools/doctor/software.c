@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "storage.h"
 #include "base/tool.h"
 
 void nvidia_release(struct doctor *d, struct driver_release *out)
@@ -73,6 +74,7 @@ bool driver_in_container(struct doctor *d)
 
 static const char *const symbols[] = {
 	"ib_register_peer_memory_client", "ib_umem_dmabuf_get", "pci_p2pdma_distance_many",
+	NVFS_SYMBOL_1, NVFS_SYMBOL_2,
 };
 
 /* "ffffffff81000000 T name\t[module]", or without a module: in the kernel's image.  The name, and its length. */

@@ -10,12 +10,8 @@
 #include <string.h>
 
 #include "paths.h"
+#include "storage.h"
 #include "wanted.h"
-
-static bool storage_installed(struct doctor *d)
-{
-	return module_loaded(d, "nvidia_fs") || tree_exists(d->tree, "/etc/cufile.json");
-}
 
 /* What is wanted of a path by default; 0: nothing. */
 static unsigned int plainly_wanted(struct doctor *d, const struct path *p)
@@ -179,7 +175,9 @@ int wanted_weigh(struct doctor *d)
 	for (unsigned int i = 0; i < d->count; i++) {
 		struct finding *f = &d->findings[i];
 
-		f->counts |= !f->ways && !f->ignored && f->verdict == VERDICT_BROKEN;
+		f->counts |= !f->ways && !f->ignored &&
+			     (f->verdict == VERDICT_BROKEN ||
+			      (f->verdict != VERDICT_OK && wanted_check(d->wanted, f->check->name)));
 	}
 	return 0;
 }
@@ -195,8 +193,10 @@ enum verdict doctor_verdict(const struct doctor *d)
 		worst = rank[v] > rank[worst] ? v : worst;
 	}
 	for (unsigned int i = 0; i < d->count; i++) {
-		if (d->findings[i].counts && !d->findings[i].ways)
-			return VERDICT_BROKEN;
+		const struct finding *f = &d->findings[i];
+
+		if (f->counts && !f->ways && rank[f->verdict] > rank[worst])
+			worst = f->verdict;
 	}
 	/* Asked to move data, it has moved none. */
 	if (d->probe && !d->moved_count && rank[worst] < rank[VERDICT_UNKNOWN])

@@ -15,6 +15,7 @@
 struct need {
 	unsigned int ways;		/* one of them */
 	enum device_kind peer;		/* DEVICE_OTHER: any */
+	const char *check;		/* that finds nothing wrong, beside the ways; NULL: none */
 };
 
 struct wanted {
@@ -33,6 +34,9 @@ struct wanted {
  */
 bool wanted_need(struct wanted *w, const char *from, const char *words, char why[256]);
 bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[256]);
+
+/* Is what this check looks at asked for by name?  w NULL: no. */
+bool wanted_check(const struct wanted *w, const char *check);
 
 /*
  * Lines "need = WORDS" and "ignore = WORDS", comments from '#' on.  0; -ENOENT: there is no such

@@ -16,15 +16,16 @@ static const struct {
 	const char *word;
 	struct need need;
 } needs[] = {
-	{ "dmabuf", { WAY(WAY_DMABUF), DEVICE_OTHER } },
-	{ "peermem", { WAY(WAY_PEERMEM), DEVICE_OTHER } },
-	{ "nvidia_p2p", { WAY(WAY_NVP2P), DEVICE_OTHER } },
-	{ "p2pdma", { WAY(WAY_P2PDMA), DEVICE_OTHER } },
-	{ "coherent", { WAY(WAY_COHERENT), DEVICE_OTHER } },
-	{ "host", { WAY(WAY_HOST), DEVICE_OTHER } },
-	{ "rdma", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC } },
-	{ "storage", { WAYS_PCI, DEVICE_NVME } },
-	{ "card", { WAYS_PCI, DEVICE_CARD } },
+	{ "dmabuf", { WAY(WAY_DMABUF), DEVICE_OTHER, NULL } },
+	{ "peermem", { WAY(WAY_PEERMEM), DEVICE_OTHER, NULL } },
+	{ "nvidia_p2p", { WAY(WAY_NVP2P), DEVICE_OTHER, NULL } },
+	{ "p2pdma", { WAY(WAY_P2PDMA), DEVICE_OTHER, NULL } },
+	{ "coherent", { WAY(WAY_COHERENT), DEVICE_OTHER, NULL } },
+	{ "host", { WAY(WAY_HOST), DEVICE_OTHER, NULL } },
+	{ "rdma", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, NULL } },
+	{ "storage", { WAYS_PCI, DEVICE_NVME, NULL } },
+	{ "card", { WAYS_PCI, DEVICE_CARD, NULL } },
+	{ "gpu-initiated", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, "gpu-initiated" } },
 };
 #define NEEDS	(sizeof(needs) / sizeof(needs[0]))
 
@@ -132,6 +133,15 @@ static const char *key_at(size_t n)
 	static const char *const keys[] = { "need", "ignore", NULL };
 
 	return keys[n];
+}
+
+bool wanted_check(const struct wanted *w, const char *check)
+{
+	for (unsigned int i = 0; w && i < w->need_count; i++) {
+		if (w->needs[i].check && !strcmp(w->needs[i].check, check))
+			return true;
+	}
+	return false;
 }
 
 static bool line(struct wanted *w, const char *from, char *text, char why[256])

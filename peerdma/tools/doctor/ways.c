@@ -8,6 +8,7 @@
 
 #include "adapters.h"
 #include "paths.h"
+#include "storage.h"
 
 static void fact(struct way_fact *out, enum way_state state, const char *why, const char *remedy)
 {
@@ -102,19 +103,27 @@ static void peermem(struct doctor *d, const struct path *p, struct way_fact *out
 	worse(out, &import);
 }
 
+/* A drive takes it by nvidia-fs, where GPUDirect Storage is a matter at all. */
 static void nvidia_p2p(struct doctor *d, const struct path *p, struct way_fact *out)
 {
 	const struct device *gpu = gpu_of(d, p);
 	bool offers = !strcmp(gpu->driver, "nvidia") ||
 		(device_is_softgpu(gpu) && (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
+	bool drive = peer_is(d, p, DEVICE_NVME);
 
 	if (gpu->memory == MEMORY_UNIFIED)
 		return;
-	if (p->peer >= 0 && !card_with_driver(d, p) &&
-	    !(peer_is(d, p, DEVICE_NVME) && module_loaded(d, "nvidia_fs")))
+	if (p->peer >= 0 && !card_with_driver(d, p) && !(drive && storage_wanted(d)))
 		return;
-	if (gpu->vendor == VENDOR_NVIDIA || device_is_softgpu(gpu))
-		fact(out, offers ? STATE_WORKS : STATE_FAILS, offers ? NULL : "the GPU's driver is not loaded", NULL);
+	if (gpu->vendor != VENDOR_NVIDIA && !device_is_softgpu(gpu))
+		return;
+	if (!offers)
+		fact(out, STATE_FAILS, "the GPU's driver is not loaded", NULL);
+	else if (drive && !module_loaded(d, "nvidia_fs"))
+		fact(out, STATE_FAILS, "nvidia-fs is not loaded",
+		     "modprobe nvidia-fs, or use p2pdma");
+	else
+		fact(out, STATE_WORKS, NULL, NULL);
 }
 
 static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
@@ -128,7 +137,9 @@ static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
 	if (has != 'y')
 		fact(out, has == 'n' ? STATE_FAILS : STATE_UNKNOWN, has == 'n' ?
 		     "the kernel is built without PCI_P2PDMA" : "the kernel's configuration cannot be read", NULL);
-	else if (gpu_of(d, p)->vendor == VENDOR_AMD)
+	/* What else NVIDIA's needs, the findings about storage say. */
+	else if (gpu_of(d, p)->vendor == VENDOR_AMD ||
+		 (gpu_of(d, p)->vendor == VENDOR_NVIDIA && peer_is(d, p, DEVICE_NVME)))
 		fact(out, STATE_WORKS, NULL, NULL);
 	else
 		fact(out, STATE_FAILS, "the GPU's driver gives the kernel no struct pages of its memory", NULL);
