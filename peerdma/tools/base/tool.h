@@ -89,15 +89,18 @@ void text_pad_to(FILE *to, const char *s, int width);
 /* "64 KiB", "1.5 GiB": exact or one decimal */
 const char *text_size(uint64_t bytes, char buf[32]);
 const char *text_mib(uint64_t bytes, char buf[32]);	/* "262144 MiB", as nvidia-smi -q */
-/*
- * Of the words that at() has, up to NULL, the one that was meant: at most two letters are missing,
- * too many, or others.  NULL: none.
- */
-const char *text_nearest(const char *word, const char *(*at)(size_t n));
 void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Strictly a number, all of it, that fits: decimal or 0x. */
 bool text_u64(const char *s, size_t length, uint64_t *out);
+
+/* ---- near_name.c ---- */
+
+/*
+ * Of n names, the one that a mistyped name was most likely meant to be. NULL: none is near. The first
+ * `prefix` characters, which all have in common, do not count.
+ */
+const char *near_name(const char *name, const char *const *names, size_t n, size_t prefix);
 
 /* ---- file.c ---- */
 

@@ -69,6 +69,15 @@ struct limit {
 	const char *so, *item, *value;
 };
 
+static bool any_adapter(const struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (d->machine->devices[i].rdma == RDMA_HAS && device_concerned(d, i))
+			return true;
+	}
+	return false;
+}
+
 static void look(struct doctor *d, const char *data, const struct limit *l)
 {
 	bool exempt = l->bytes && may_lock(d);
@@ -83,7 +92,8 @@ static void look(struct doctor *d, const char *data, const struct limit *l)
 		return;
 	}
 	f = say(d, soft < l->enough && !exempt ? VERDICT_SLOW : VERDICT_OK, "%s", l->name);
-	f->ways = WAYS_RDMA;
+	/* What they limit is registered for an adapter. */
+	f->ways = any_adapter(d) ? WAYS_RDMA : 0;
 	evidence(d, f, LIMITS, "%s of this process, %s at most", amount(soft, l->bytes, now),
 		 amount(hard, l->bytes, most));
 	if (soft >= l->enough)

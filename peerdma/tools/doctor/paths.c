@@ -105,6 +105,7 @@ static void weigh_way(struct doctor *d, struct path *p, enum way way)
 	way_find(d, p, way, w);
 	if (w->state == STATE_NOT_APPLICABLE)
 		return;
+	w->set_up = w->state != STATE_FAILS;
 	for (unsigned int i = 0; i < d->count; i++) {
 		const struct finding *f = &d->findings[i];
 		enum way_state state = state_of(f->verdict);

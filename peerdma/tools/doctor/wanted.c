@@ -96,21 +96,38 @@ static void best(struct doctor *d, struct demand *want)
 	}
 }
 
-/* The best of them, with the fewest findings against it, is the one to mend. */
-static unsigned int fewest_obstacles(const struct doctor *d, const struct demand *want)
+/*
+ * Of the ways that are as good as any, those to mend are those that are set up here; if none is, those with
+ * the fewest findings against them.
+ */
+struct choice {
+	bool set_up;
+	unsigned int obstacles;
+};
+
+static bool is_candidate(const struct doctor *d, const struct demand *want, unsigned int path,
+			 unsigned int way)
 {
-	unsigned int fewest = UINT_MAX;
+	return concerns(d, want, path) && want->ways & WAY(way) &&
+	       d->paths->paths[path].ways[way].state == want->state;
+}
+
+static struct choice choose(const struct doctor *d, const struct demand *want)
+{
+	struct choice c = { .obstacles = UINT_MAX };
 
 	for (unsigned int i = 0; i < d->paths->count; i++) {
 		for (unsigned int way = 0; way < WAYS; way++) {
 			const struct way_fact *w = &d->paths->paths[i].ways[way];
 
-			if (concerns(d, want, i) && want->ways & WAY(way) &&
-			    w->state == want->state && w->obstacles && w->obstacles < fewest)
-				fewest = w->obstacles;
+			if (!is_candidate(d, want, i, way))
+				continue;
+			c.set_up |= w->set_up;
+			if (w->obstacles && w->obstacles < c.obstacles)
+				c.obstacles = w->obstacles;
 		}
 	}
-	return fewest;
+	return c;
 }
 
 static void count_way(struct doctor *d, const struct path *p, enum way way)
@@ -128,14 +145,14 @@ static void count_way(struct doctor *d, const struct path *p, enum way way)
 /* The findings that keep it from working, or from working well, count. */
 static void count_findings(struct doctor *d, const struct demand *want)
 {
-	unsigned int fewest = fewest_obstacles(d, want);
+	struct choice c = choose(d, want);
 
 	for (unsigned int i = 0; i < d->paths->count; i++) {
 		for (unsigned int way = 0; way < WAYS; way++) {
 			const struct way_fact *w = &d->paths->paths[i].ways[way];
 
-			if (concerns(d, want, i) && want->ways & WAY(way) &&
-			    w->state == want->state && w->obstacles == fewest)
+			if (is_candidate(d, want, i, way) &&
+			    (c.set_up ? w->set_up : w->obstacles == c.obstacles))
 				count_way(d, &d->paths->paths[i], way);
 		}
 	}

@@ -42,17 +42,24 @@ static const char *check_at(size_t n)
 	return checks[n] ? checks[n]->name : NULL;
 }
 
-/* What stands there wrong most often: a letter or two are missing, or too many, or others. */
+#define NAMES_MAX	64
+
+/* Names the one that was meant, or all that there are. */
 static void wrong(const char *from, const char *kind, const char *word, word_at at, char why[256])
 {
-	const char *meant = text_nearest(word, at);
-	size_t used;
+	const char *names[NAMES_MAX], *meant;
+	size_t n = 0, used;
 
+	while (n < NAMES_MAX && at(n)) {
+		names[n] = at(n);
+		n++;
+	}
+	meant = near_name(word, names, n, 0);
 	used = (size_t)snprintf(why, 256, "%s: there is no %s '%.40s'", from, kind, word);
 	if (meant && used < 256)
 		snprintf(why + used, 256 - used, "; did you mean '%s'?", meant);
-	for (size_t n = 0; !meant && at(n) && used < 256; n++)
-		used += (size_t)snprintf(why + used, 256 - used, "%s%s", n ? ", " : "; there are ", at(n));
+	for (size_t i = 0; !meant && i < n && used < 256; i++)
+		used += (size_t)snprintf(why + used, 256 - used, "%s%s", i ? ", " : "; there are ", names[i]);
 }
 
 static bool add_need(struct wanted *w, const char *from, const char *word, char why[256])

@@ -49,9 +49,3 @@ const char *info_state(const struct peerdma_component *c);
 /* info_text.c, info_json.c: the latter's exit code */
 void info_text(const struct tool *tool, const struct info *info);
 int info_json(const struct info *info);
-
-/*
- * near_name.c: of n names, the one that a mistyped name was most likely meant to be. NULL: none is
- * near. The first `prefix` characters, which all have in common, do not count.
- */
-const char *near_name(const char *name, const char *const *names, size_t n, size_t prefix);

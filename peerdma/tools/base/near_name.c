@@ -2,7 +2,7 @@
 /* near_name.c - finds the name that a mistyped one was meant to be. */
 #include <string.h>
 
-#include "info/info.h"
+#include "tool.h"
 
 #define LONGEST 64	/* longer names are near none */
 
