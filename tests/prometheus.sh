@@ -29,6 +29,9 @@ cp "$top"/packaging/prometheus/*.yml "$work"
 cd "$work"
 "$promtool" check rules peerdma.rules.yml
 "$promtool" test rules peerdma.test.yml
+# A week of machines in order, and of broken ones.
+python3 -B "$top/tests/metrics/week.py" "$command" "$work/week" >week.yml
+"$promtool" test rules week.yml
 
 # Each expression of the dashboard, as a rule.
 python3 - "$top/packaging/prometheus/peerdma-dashboard.json" >dashboard.yml <<'END'

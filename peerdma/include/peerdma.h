@@ -155,6 +155,55 @@ const char *peerdma_last_error(void);
 /* The version of the library that runs, such as "0.1.0"; constant. */
 const char *peerdma_version(void);
 
+/* ---- What is there, and why not? ---- */
+
+enum peerdma_component_type {
+	PEERDMA_COMPONENT_LIBRARY = 1,	/* libpeerdma itself */
+	PEERDMA_COMPONENT_BACKEND = 2,	/* see above; in the order in which peerdma_pin() tries them, then those that it does not try */
+	PEERDMA_COMPONENT_GPU = 3,	/* a GPU's library, which reports what memory is: peerdma_query() */
+	PEERDMA_COMPONENT_MONITOR = 4,	/* peerdma_monitor.h */
+	PEERDMA_COMPONENT_VERBS = 5,	/* libibverbs: peerdma_verbs.h */
+	PEERDMA_COMPONENT_IPC = 6,	/* a kind of memory that peerdma_ipc_export() exports */
+	PEERDMA_COMPONENT_VARIABLE = 7,	/* an environment variable that the library reads; on: set, and not ignored */
+};
+
+enum peerdma_component_state {
+	PEERDMA_COMPONENT_OFF = 0,
+	PEERDMA_COMPONENT_ON = 1,
+	PEERDMA_COMPONENT_UNKNOWN = 2,	/* decided later, for each allocation or at the first use: see `why` */
+};
+
+#define PEERDMA_COMPONENT_DIRECT (1U << 0) /* BACKEND: it pins GPU memory itself, not a copy: PEERDMA_DIRECT accepts it */
+
+/* Texts are cut off where they do not fit; what a terminal could take as a command is in them as \xNN. */
+struct peerdma_component {
+	uint32_t size;		/* in, of the first: sizeof(struct peerdma_component), for all */
+	uint32_t type;		/* enum peerdma_component_type */
+	uint32_t state;		/* enum peerdma_component_state */
+	uint32_t flags;		/* PEERDMA_COMPONENT_* */
+	char name[32];		/* "kernel", "cuda", "PEERDMA_PROVIDER" */
+	char version[32];	/* of the library or interface behind it; "" if not known */
+	char file[512];		/* the library or device node behind it; "" if there is none, or it is not known */
+	char why[1024];		/* why it is off, what decides, or what it does */
+	uint32_t reserved[8];	/* 0 */
+};
+
+/*
+ * Lists the parts of the library: which of them this process has now, and why not the others. It asks by the functions
+ * that the calls themselves use. ctx: the context whose back-ends are listed, with the reasons of its peerdma_open(); NULL:
+ * as peerdma_open() with flags 0 would find them now, also if it would fail. Writes at most n entries and sets *count to the
+ * number of parts; n may be 0.
+ *
+ * The call loads no library (except by PEERDMA_CUDA=load and PEERDMA_PROVIDER=soft, as peerdma_open()), initializes none,
+ * creates no context of CUDA, and starts no monitor of host memory. So a part that depends on the allocation, or on what the
+ * program has not done yet, such as cuInit(), is listed with what it needs.
+ *
+ *   -EINVAL, -E2BIG  out->size
+ *   -EPERM   the context belongs to a parent process
+ *   -ENOMEM  out of memory
+ */
+int peerdma_components(struct peerdma *ctx, struct peerdma_component *out, size_t n, size_t *count);
+
 /* ---- What is this pointer? ---- */
 
 enum peerdma_kind {

@@ -28,6 +28,13 @@ struct backend {
 
 	/* Once for each context.  0, or -errno with text: this context does without.  NULL: always there. */
 	int (*open)(struct peerdma *ctx);
+	/*
+	 * NULL, or: whether the process has what pin() needs besides suitable memory.  0, or -errno with text.  It may
+	 * change, so pin() asks too.
+	 */
+	int (*ready)(void);
+	/* Of a context that has it, and if it is ready: what decides, or what it does, for peerdma_components(). */
+	void (*describe)(struct peerdma *ctx, struct peerdma_component *c);
 	/* owner: not in a forked child, which gives back its copies only. */
 	void (*close)(struct peerdma *ctx, bool owner);
 
@@ -96,6 +103,8 @@ static inline const struct backend *pinned_by(const struct peerdma_region *regio
 
 /* select.c: opens what the environment and the flags name; 0 if there is any. */
 int backends_open(struct peerdma *ctx);
+/* The same, but that there may be none; then, or after an error, peerdma_components() has the reasons. */
+int backends_try(struct peerdma *ctx);
 void backends_close(struct peerdma *ctx, bool owner);
 /* Pins by the first that can; the region says which and why not one before.  Back-ends call ctx->pin(). */
 int backends_pin(struct peerdma_region *region);

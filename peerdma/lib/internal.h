@@ -206,6 +206,7 @@ bool all_zero(const void *bytes, size_t length);	/* reserved fields */
 #define MEMORY_FIRST	END_OF(struct peerdma_memory, reserved)
 #define STATUS_FIRST	END_OF(struct peerdma_status, reserved)
 #define NOTICE_FIRST	END_OF(struct peerdma_notice, length)
+#define COMPONENT_FIRST	END_OF(struct peerdma_component, reserved)
 void put_out(void *out, const void *from, size_t known);
 
 /* process.c: a number that differs between a process and its forked children; no system call after the first. */
@@ -237,6 +238,10 @@ uint64_t sys_memlock_limit(void);
 
 /* kernel.c: pins what the descriptor is of, at region->addr; 0, or -errno with the reason. */
 int kernel_pin_dmabuf(struct peerdma_region *region, int dmabuf);
+
+/* open.c: a context without back-ends.  NULL: out of memory, no text. */
+struct peerdma *context_new(unsigned int flags);
+void context_free(struct peerdma *ctx);
 
 /* event.c */
 int event_queue_open(struct peerdma *ctx);
@@ -353,6 +358,9 @@ int cuda_capture_leave(void);			/* what cuda_capture_return() takes */
 void cuda_capture_return(int mode);
 /* Whether this process has CUDA's library, and may use it */
 bool cuda_there(void);
+int cuda_ready(void);			/* the same: 0, or -ENODEV with the reason as text */
+/* Whether cuda_dmabuf() has the functions that it needs */
+bool cuda_exports_dmabufs(void);
 int cuda_load(void);				/* 0 or -ENODEV, with text */
 /* Whether it is a GPU's memory that HSA knows; then *out is filled in, but for size. */
 bool hsa_query(const void *ptr, struct peerdma_memory *out);

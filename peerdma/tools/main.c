@@ -20,6 +20,7 @@ static const struct command {
 	{ "bar1", cmd_bar1, "show how much of each GPU's BAR1 aperture is in use, and by what" },
 	{ "bench", cmd_bench, "measure the library's calls on this machine" },
 	{ "cache", cmd_cache, "show the registration caches of running processes" },
+	{ "info", cmd_info, "show what libpeerdma has here: back-ends, monitors; and why not" },
 	{ "metrics", cmd_metrics, "print pins, BAR1, caches and verdicts for Prometheus" },
 	{ "pins", cmd_pins, "list pinned memory and its owners" },
 	{ "doctor", cmd_doctor, "check whether GPUDirect RDMA works here, and if not, why" },
@@ -53,11 +54,11 @@ static void look_at_terminal(struct tool *tool)
 	bool tty = isatty(STDOUT_FILENO);
 	long n = columns ? strtol(columns, NULL, 10) : 0;
 
-	tool->columns = 80;
 	if (n > 0 && n < 10000)
-		tool->columns = (unsigned int)n;
+		tool->width = (unsigned int)n;
 	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		tool->columns = size.ws_col;
+		tool->width = size.ws_col;
+	tool->columns = tool->width ? tool->width : 80;
 	tool->ascii = strcmp(nl_langinfo(CODESET), "UTF-8");
 	tool->color = tty && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
 }

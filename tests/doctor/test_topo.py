@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`peerdma topo` on made-up machines: the matrix, the tree, its JSON, its drawing."""
 
+import fcntl
 import glob
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -12,12 +14,13 @@ import struct
 import subprocess
 import sys
 import tarfile
+import termios
 import threading
 import unittest
 import xml.etree.ElementTree
 
 import machines
-from case import Case, Optional, conforms, run
+from case import COMMAND, Case, Optional, conforms, run
 
 SEED = int(os.environ.get("SEED", "1"))
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -54,7 +57,32 @@ SCHEMA = {
                  "iommu": (str, None), "acs": Optional((str, None)),
                  "link": ({"mt_per_s": int, "lanes": int, "both_ends_mt_per_s": Optional(int), "both_ends_lanes": Optional(int)}, None),
                  "bars": Optional(([{"resource": int, "length": int, "start": (str, None)}], None))}],
-    "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}]}
+    "pairs": [{"a": str, "b": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "meet": (str, None)}],
+    "nearest": [{"gpu": str, "path": {"PIX", "PXB", "PHB", "NODE", "SYS", "?"}, "adapters": [str], "ucx_net_devices": (str, None),
+                 "left_out": [{"adapter": str, "device": str, "port": int, "why": str}]}],
+    "nccl_ib_hca": (str, None), "port_states_known": (bool, None)}
+
+
+def port(m, device, state="4: ACTIVE", number=1, layer="InfiniBand"):
+    """A port of an RDMA device, as sysfs has it."""
+    place = f"sys/class/infiniband/{device}/ports/{number}/"
+    m.put(place + "state", state + "\n")
+    m.put(place + "link_layer", layer + "\n")
+
+
+def cells(text):
+    """What a matrix says of each pair, from all its blocks; and their widest line."""
+    found, columns = {}, []
+    block = text.split("\nLegend")[0]
+    for line in block.splitlines():
+        words = line.split()
+        if words and line[0] == " ":
+            columns = words
+        elif words:
+            for column, word in zip(columns, words[1:], strict=True):
+                assert (words[0], column) not in found, line
+                found[words[0], column] = word
+    return found, max(map(len, block.splitlines()))
 
 
 class Topo(Case):
@@ -194,6 +222,159 @@ class Topo(Case):
         self.assertNotIn("Legend", run("topo", "--tree", root=m.path).stdout)
         self.assertNotIn("pci0000", run("topo", "--matrix", root=m.path).stdout)
 
+    def near(self, m):
+        done = run("topo", "--json", root=m.path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        told = json.loads(done.stdout)
+        conforms(told, SCHEMA)
+        return told
+
+    def test_width(self):
+        """The matrix is cut into blocks of columns where a line has less room, and says the same."""
+        m = machines.server(self.folder())
+        whole, width = cells(run("topo", "--matrix", root=m.path).stdout)
+        self.assertGreater(width, 170)
+        self.assertEqual(len(whole), 24 * 25)
+        self.assertEqual((whole["GPU0", "NIC1"], whole["NIC15", "NUMA"]), ("PIX", "1"))
+        for columns in (10, 20, 80, 100, 179):
+            found, width = cells(run("topo", "--matrix", root=m.path, env={"COLUMNS": str(columns)}).stdout)
+            self.assertEqual(found, whole)
+            self.assertLessEqual(width, max(columns, 18))
+        # Blocks of the same width: here GPUs, and the adapters of each socket.
+        heads = [line.split() for line in run("topo", "--matrix", root=m.path, env={"COLUMNS": "80"}).stdout.splitlines() if line[:1] == " "]
+        self.assertEqual([len(head) for head in heads[:3]], [8, 8, 9])
+        self.assertEqual(heads[1][0], "NIC0")
+
+    def test_terminal(self):
+        """Without COLUMNS a terminal's own width counts."""
+        m = machines.server(self.folder())
+        here, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        done = subprocess.Popen([COMMAND, "topo", "--matrix", "--root", m.path], stdout=there, stdin=subprocess.DEVNULL,
+                                env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+        os.close(there)
+        text = b""
+        while True:
+            try:
+                part = os.read(here, 65536)
+            except OSError:         # the terminal has no writer any more
+                break
+            if not part:
+                break
+            text += part
+        os.close(here)
+        self.assertEqual(done.wait(timeout=60), 0)
+        found, width = cells(text.decode().replace("\r\n", "\n"))
+        self.assertEqual(len(found), 24 * 25)
+        self.assertLessEqual(width, 100)
+
+    def test_nearest(self):
+        m = machines.server(self.folder())
+        for number in range(16):
+            port(m, f"mlx5_{number}")
+        told = self.near(m)
+        self.assertEqual([(n["gpu"], n["path"], n["adapters"], n["ucx_net_devices"], n["left_out"]) for n in told["nearest"]],
+                         [(f"GPU{n}", "PIX", [f"NIC{2 * n}", f"NIC{2 * n + 1}"], f"mlx5_{2 * n}:1,mlx5_{2 * n + 1}:1", []) for n in range(8)])
+        self.assertEqual(told["nccl_ib_hca"], "=" + ",".join(f"mlx5_{n}:1" for n in range(16)))
+        self.assertTrue(told["port_states_known"])
+        text = run("topo", root=m.path).stdout
+        self.assertIn("\nGPU7  PIX  NIC14 (mlx5_14), NIC15 (mlx5_15)\n      export UCX_NET_DEVICES=mlx5_14:1,mlx5_15:1\n", text)
+        self.assertIn(f"\n      export NCCL_IB_HCA='{told['nccl_ib_hca']}'\n", text)
+        self.assertNotIn("left out", text)
+        self.assertNotIn("No adapter", text)
+        self.assertNotIn("not known", text.split("Nearest")[1])
+        for part in ("--matrix", "--tree"):
+            self.assertNotIn("UCX", run("topo", part, root=m.path).stdout)
+
+    def test_nearest_down(self):
+        """A port that is not active is in no list, and that is said; where all are, farther adapters are the nearest."""
+        m = machines.server(self.folder())
+        for number in range(16):
+            port(m, f"mlx5_{number}", "1: DOWN" if number in (1, 2, 3) else "4: ACTIVE")
+        port(m, "mlx5_4", "2: INIT", 2)
+        port(m, "mlx5_15", "4: ACTIVE", layer="Unspecified")
+        near = self.near(m)["nearest"]
+        self.assertEqual((near[0]["path"], near[0]["adapters"], near[0]["ucx_net_devices"]), ("PIX", ["NIC0"], "mlx5_0:1"))
+        self.assertEqual([(o["adapter"], o["device"], o["port"]) for o in near[0]["left_out"]], [("NIC1", "mlx5_1", 1)])
+        self.assertIn("DOWN", near[0]["left_out"][0]["why"])
+        self.assertEqual((near[1]["path"], near[1]["adapters"]), ("NODE", ["NIC0"] + [f"NIC{n}" for n in range(4, 8)]))
+        self.assertEqual([o["adapter"] for o in near[1]["left_out"]], ["NIC1", "NIC2", "NIC3", "NIC4"])
+        self.assertEqual((near[2]["adapters"], near[2]["ucx_net_devices"]), (["NIC4", "NIC5"], "mlx5_4:1,mlx5_5:1"))
+        self.assertEqual([(o["device"], o["port"]) for o in near[2]["left_out"]], [("mlx5_4", 2)])
+        self.assertIn("INIT", near[2]["left_out"][0]["why"])
+        self.assertEqual((near[7]["adapters"], near[7]["left_out"][0]["device"]), (["NIC14"], "mlx5_15"))
+        self.assertEqual(self.near(m)["nccl_ib_hca"], "=" + ",".join(f"mlx5_{n}:1" for n in range(15) if n not in (1, 2, 3)))
+        self.assertIn("\nGPU0  PIX  NIC0 (mlx5_0)\n      left out: NIC1 (mlx5_1), port 1: its state is DOWN\n", run("topo", root=m.path).stdout)
+        for number in range(16):
+            port(m, f"mlx5_{number}", "1: DOWN")
+        told = self.near(m)
+        self.assertEqual((told["nearest"][0]["adapters"], told["nearest"][0]["ucx_net_devices"]), (["NIC0", "NIC1"], None))
+        self.assertIsNone(told["nccl_ib_hca"])
+        text = run("topo", root=m.path).stdout
+        self.assertIn("its state is DOWN", text)
+        self.assertIn("\nNo adapter has a usable RDMA port.\n", text)
+        self.assertNotIn("export", text)
+
+    def test_nearest_states_not_known(self):
+        """As in a bundle that has no states: each adapter's first port is named, and that is said."""
+        m = machines.server(self.folder())
+        for number in range(16):
+            shutil.rmtree(f"{m.path}/sys/class/infiniband/mlx5_{number}/ports")
+        told = self.near(m)
+        self.assertEqual(told["nearest"][0]["ucx_net_devices"], "mlx5_0:1,mlx5_1:1")
+        self.assertFalse(told["port_states_known"])
+        self.assertIn("are not known", run("topo", root=m.path).stdout.split("Nearest")[1])
+
+    def test_nearest_without_rdma(self):
+        """An adapter with an RDMA device, however far, rather than one without; without any, which is the nearest, and no variables."""
+        m = machines.Machine(self.folder())
+        m.nodes(2)
+        m.gpu("0000:10:00.0", "pci0000:10", 0)
+        m.device("0000:10:01.0", "pci0000:10", machines.CX7, 0x020000, 0, driver="igb", known_as=("net/eth0",))
+        told = self.near(m)
+        self.assertEqual([(n["path"], n["adapters"], n["ucx_net_devices"]) for n in told["nearest"]], [("PHB", ["NIC0"], None)])
+        self.assertEqual((told["nccl_ib_hca"], told["port_states_known"]), (None, None))
+        text = run("topo", root=m.path).stdout
+        self.assertIn("\nGPU0  PHB  NIC0 (eth0)\n\nNo adapter has an RDMA device.\n\npci", text)
+        m.nic("0000:20:00.0", "pci0000:20", 0, 1)
+        port(m, "mlx5_0", layer="Ethernet")
+        told = self.near(m)
+        self.assertEqual([(n["path"], n["adapters"], n["ucx_net_devices"]) for n in told["nearest"]], [("SYS", ["NIC1"], "mlx5_0:1")])
+        # No GPU, or no adapter: nothing to say.
+        for text in (run("topo", root=machines.jetson(self.folder()).path).stdout,):
+            self.assertNotIn("Nearest", text)
+
+    def test_nearest_names(self):
+        """Lines to copy have names of devices only where a shell takes them as they are."""
+        for name in ("$(reboot)", "a b", "a;b", "a,b", "a'b", "=mlx5", "^mlx5", "é", "a:b"):
+            m = machines.Machine(self.folder())
+            m.gpu("0000:10:00.0", "pci0000:10")
+            m.device("0000:20:00.0", "pci0000:10", machines.CX7, 0x020700, 0, known_as=(f"infiniband/{name}",))
+            port(m, name)
+            told = self.near(m)
+            self.assertEqual((told["nearest"][0]["ucx_net_devices"], told["nccl_ib_hca"]), (None, None), name)
+            self.assertEqual(told["nearest"][0]["left_out"][0]["device"], name)
+            text = run("topo", root=m.path).stdout
+            self.assertNotIn("export", text, name)
+            self.assertIn("its name", text)
+
+    def test_names_without_pci_ids(self):
+        """Of a GPU that pci.ids does not have: what its driver calls it, from procfs or a bundle's table."""
+        m = machines.server(self.folder(), per_socket=1)
+        gpus = [d for d in self.near(m)["devices"] if (d["label"] or "").startswith("GPU")]
+        self.assertEqual([d["title"] for d in gpus], ["NVIDIA H200"] * 2)
+        m.put(f"proc/driver/nvidia/gpus/{m.gpus[1]}/information", "Model: \t\t NVIDIA H200 NVL\nIRQ:   \t\t 1\nGPU UUID: \t GPU-1\n")
+        self.assertEqual([d["title"] for d in self.near(m)["devices"] if (d["label"] or "").startswith("GPU")], ["NVIDIA H200", "NVIDIA H200 NVL"])
+        # A maker's name alone is not the device's; a device's name in pci.ids is preferred.
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t1111  Other\n")
+        self.assertIn("GPU0  0000:13:00.0  NVIDIA H200  ", run("topo", "--tree", root=m.path).stdout)
+        m.put("usr/share/misc/pci.ids", "10de  NVIDIA Corporation\n\t2335  GH100\n")
+        self.assertIn("GPU0  0000:13:00.0  GH100  ", run("topo", "--tree", root=m.path).stdout)
+        m.remove("usr/share/misc/pci.ids")
+        m.put("nvml.tsv", "nothing\n")
+        shutil.rmtree(m.path + "/proc/driver/nvidia/gpus")
+        self.assertIn("GPU0  0000:13:00.0  10de:2335  ", run("topo", "--tree", root=m.path).stdout)
+
     def test_nothing(self):
         self.assertIn("No GPUs", run("topo", root=machines.Machine(self.folder()).path).stdout)
         self.assertEqual(run("topo", root=self.folder()).returncode, 2)
@@ -327,9 +508,9 @@ class Topo(Case):
         m = machines.Machine(self.folder())
         for number in range(8193):
             os.mkdir(f"{m.path}/sys/bus/pci/devices/{number:04x}:00:00.0")
-        for command in ("topo", "doctor"):
+        for command, code in (("topo", 2), ("doctor", 3)):
             done = run(command, root=m.path)
-            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.returncode, code)
             self.assertIn("than any machine", done.stderr)
 
     def test_index(self):

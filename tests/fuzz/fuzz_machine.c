@@ -16,6 +16,7 @@
 #include "doctor/doctor.h"
 #include "fuzz.h"
 #include "topo/topo.h"
+#include "machine/gpu_names.h"
 #include "machine/tree_inside.h"
 
 #define FILES_MAX	1024
@@ -388,18 +389,24 @@ static void end(bool json)
 	printed = NULL;
 }
 
-static void topo(const struct machine *m)
+static void topo(struct machine *m)
 {
+	struct nears n;
+
+	MUST(!gpu_names_read(m) && !nears_read(m, &n));
 	begin();
-	MUST(topo_json(m) == EXIT_OK);
+	MUST(topo_json(&n) == EXIT_OK);
 	end(true);
 	begin();
 	topo_svg(m);
-	topo_matrix(m);
+	topo_matrix(m, 0);
+	topo_matrix(m, 30);
 	topo_legend();
+	topo_near(&n);
 	topo_tree(m, false);
 	topo_tree(m, true);
 	end(false);
+	nears_free(&n);
 }
 
 static void findings(struct machine *m, int a, int b)

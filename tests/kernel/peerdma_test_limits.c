@@ -592,6 +592,54 @@ static void aperture(void)
 	prctl(PR_SET_DUMPABLE, 1);	/* as it was before a thread changed its user */
 }
 
+/* Memory counts without a limit, too: PEERDMA_INFO and the table have it, and a later limit is for it as well. */
+static int counted_fd;
+
+static void *pin_without_limit(void *arg)
+{
+	struct peerdma_pin_args a;
+
+	CHECK(!syscall(SYS_setresuid, TAKER, TAKER, TAKER));
+	WORKS(gpu_pin(counted_fd, *(uint64_t *)arg, 4 * MIB, 0, &a));
+	CHECK(info(counted_fd).user_aperture == 4 * MIB && !info(counted_fd).max_user_aperture);
+	return NULL;
+}
+
+static void *pin_one_more(void *arg)
+{
+	struct peerdma_pin_args more;
+
+	CHECK(!syscall(SYS_setresuid, TAKER, TAKER, TAKER));
+	FAILS(ENOBUFS, gpu_pin(counted_fd, *(uint64_t *)arg, GPU_PAGE, 0, &more));
+	return NULL;
+}
+
+static uint64_t counted_va;
+
+static void aperture_limited_later(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, pin_one_more, &counted_va));
+	pthread_join(thread, NULL);
+}
+
+static void aperture_counts_without_limit(void)
+{
+	pthread_t thread;
+
+	counted_va = gpu_alloc(4 * MIB);
+	counted_fd = dev_open();
+	CHECK(!pthread_create(&thread, NULL, pin_without_limit, &counted_va));
+	pthread_join(thread, NULL);
+	CHECK(taken(TAKER, "aperture") == 4 * MIB);
+	lowered("max_aperture_mib_per_user", "4", aperture_limited_later);
+	close(counted_fd);
+	CHECK(nothing_left(TAKER));
+	CHECK(!cu.MemFree(counted_va));
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
 static void pins_of_all_lowered(void)
 {
 	char text[16];
@@ -638,8 +686,11 @@ void test_limits(bool gpu)
 			skip("a killed process does not wait for a revocation", "peerdma_client.ko is not loaded");
 		else if (gpu_facts->has_view && gpu_facts->pins == ENDED_BY_FREE)
 			run("a killed process does not wait for a revocation", killed_in_unpin);
-		if (!gpu_facts->in_host)
+		if (!gpu_facts->in_host) {
 			run("as much of the aperture as one may have", aperture_lowered);
+			run("the aperture is counted without a limit",
+			    aperture_counts_without_limit);
+		}
 		return;
 	}
 	run("as many pins as one may have", pins_of_all_lowered);

@@ -29,6 +29,13 @@ static int query_range(void *out)
 	return peerdma_query_range(NULL, memory, 100, out, 1, &n);
 }
 
+static int components(void *out)
+{
+	size_t n;
+
+	return peerdma_components(ctx, out, 1, &n);
+}
+
 static int status(void *out)
 {
 	return peerdma_status(region, out);
@@ -170,6 +177,7 @@ int main(void)
 		return 1;
 	filled_in("struct peerdma_memory", query, sizeof(struct peerdma_memory));
 	filled_in("struct peerdma_memory of a range", query_range, sizeof(struct peerdma_memory));
+	filled_in("struct peerdma_component", components, sizeof(struct peerdma_component));
 	filled_in("struct peerdma_status", status, sizeof(struct peerdma_status));
 	filled_in("struct peerdma_notice", notice, sizeof(struct peerdma_notice));
 	filled_in("struct peerdma_cache_counters", counters, sizeof(struct peerdma_cache_counters));

@@ -34,6 +34,7 @@ static struct peerdma_cache *new_cache;
 static struct peerdma_cached *new_hold;
 static const struct peerdma_mr *new_mr;
 static struct peerdma_memory out = { .size = sizeof(out) };
+static struct peerdma_component part = { .size = sizeof(part) };
 static struct peerdma_status status = { .size = sizeof(status) };
 static struct peerdma_notice notice = { .size = sizeof(notice) };
 static struct peerdma_cache_counters counters = { .size = sizeof(counters) };
@@ -64,6 +65,7 @@ TRY(open, peerdma_open(P(0, &new_ctx), 0))
 TRY_VOID(close, peerdma_close(P(0, NULL)))
 TRY(query, peerdma_query(ctx, memory, P(0, &out)))
 TRY(query_range, peerdma_query_range(ctx, memory, 100, P(0, &out), 1, P(1, &count)))
+TRY(components, peerdma_components(ctx, P(0, &part), 1, P(1, &count)))
 TRY(pin, peerdma_pin(P(0, ctx), memory, 100, 0, NULL, P(1, &new_region)))
 TRY(pin_dmabuf, peerdma_pin_dmabuf(P(0, ctx), 0, 0, 0, 0, NULL, P(1, &new_region)))
 TRY(unpin, peerdma_unpin(P(0, NULL)))
@@ -137,6 +139,7 @@ static const struct {
 	{ "peerdma_close", try_close, NOTHING, { "ctx" } },
 	{ "peerdma_query", try_query, REFUSED, { "out" } },
 	{ "peerdma_query_range", try_query_range, REFUSED, { "out", "count" } },
+	{ "peerdma_components", try_components, REFUSED, { "out", "count" } },
 	{ "peerdma_pin", try_pin, REFUSED, { "ctx", "region" } },
 	{ "peerdma_pin_dmabuf", try_pin_dmabuf, REFUSED, { "ctx", "region" } },
 	{ "peerdma_unpin", try_unpin, NOTHING, { "region" } },

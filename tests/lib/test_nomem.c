@@ -155,6 +155,14 @@ static int caching(void)
 	return ret;
 }
 
+/* With a context of its own. */
+static int components(void)
+{
+	size_t n;
+
+	return peerdma_components(NULL, NULL, 0, &n);
+}
+
 /* ---- */
 
 static int alive(void)
@@ -246,6 +254,7 @@ int main(void)
 
 	sweep("opening", "kernel", 0, false, opening);
 	sweep("opening several", "kernel,dmabuf,host,staging", 0, false, opening);
+	sweep("what there is", "kernel,dmabuf,host,staging", 1, false, components);
 	sweep("a pin", "kernel", 0, true, one_pin);
 	sweep("a pin of GPU memory", "kernel", 1, true, one_pin);
 	sweep("a pin of several allocations", "kernel", 4, true, segments);

@@ -105,13 +105,19 @@ class Values(Case):
         self.assertNotIn('user_memory_limit_bytes{resource="locked"}', v)
 
     def test_doctor(self):
-        """The verdicts are the doctor's own, and the worst where there are several on one matter."""
+        """The verdicts are the doctor's own, and the worst where there are several on one matter; without those on the process's limits,
+        which are here those of the command that prints the metrics."""
         m = self.machine()
-        machines.server(m.path, per_socket=1).put("dev/kmsg", "".join(line + "\n" for line in machines.TWO_TROUBLES))
+        there = machines.server(m.path, per_socket=1)
+        there.put("dev/kmsg", "".join(line + "\n" for line in machines.TWO_TROUBLES))
+        there.limits(memlock=65536, nofile=1024)
         v = self.values(m)
-        told = json.loads(subprocess.run([COMMAND, "doctor", "--json", "--root", m.path], capture_output=True, check=False).stdout)
+        told = json.loads(subprocess.run([COMMAND, "doctor", "--json", "--ignore", "limits", "--root", m.path], capture_output=True,
+                                         check=False).stdout)
         worst, number = {}, {"ok": 0, "cannot tell": 1, "slow": 2, "broken": 3}
+        self.assertEqual((v["doctor_machine_verdict"], told["verdict"]), (3, "broken"))
         for f in told["findings"]:
+            f["verdict"] = f["verdict"] if f["counts"] else "ok"
             key = f'doctor_verdict{{check="{f["check"]}",subject="{f["subject"]}"}}'
             worst[key] = max(worst.get(key, 0), number[f["verdict"]])
         self.assertLess(len(worst), len(told["findings"]))
@@ -119,6 +125,13 @@ class Values(Case):
         for verdict in number:
             self.assertEqual(v[f'doctor_findings{{verdict="{verdict}"}}'],
                              sum(f["verdict"] == verdict for f in told["findings"]), verdict)
+
+    def test_limits_of_a_service(self):
+        """They are those of the process that collects, and no program's."""
+        m = self.machine()
+        machines.server(m.path, per_socket=1).limits(memlock=65536)
+        self.assertEqual(subprocess.run([COMMAND, "doctor", "-q", "--root", m.path], check=False).returncode, 2)
+        self.assertEqual(self.values(m)["doctor_machine_verdict"], 0)
 
     def test_left_out(self):
         m = self.machine().whole()

@@ -463,7 +463,7 @@ static void run(const char *what, const char *a, const char *as_a, const char *b
 	}
 	show(&d);
 	if (!wrong[0].call) {
-		struct json_object *o = json_new("peerdma-doctor/1");
+		struct json_object *o = json_new("peerdma-doctor/2");
 
 		moved_json(&d, json_array_in(o, "moved"));
 		json_print(o);

@@ -506,10 +506,10 @@ def wrong(s):
                  "doctor --compare a b --probe", "doctor --compare a b --bundle c", "doctor --compare ROOT/none ROOT/none",
                  "doctor --bundle", "metrics x", "metrics --format x", "metrics --format", "cache x", "cache 0", "cache 1 2", "cache --regions", "cache --regions x 1", "cache --json=1",
                  "bench x", "bench --sizes 0", "bench --sizes 65G", "bench --sizes 1,,2", "bench --threads 65", "bench --count 10000001",
-                 "bench --seconds 3601", "bench --seconds .5", "bench --svg ROOT"):
+                 "bench --seconds 3601", "bench --seconds .5", "bench --svg ROOT", "info x", "info --tsv", "info --root ROOT"):
         s.run(line, root=False, brief=True)
     for line in ("--version", "pins --version", "help", "--help", "-h", "help pins", "bar1 -h", "top --help", "topo --help", "doctor -h",
-                 "metrics --help", "bench --help", "cache --help"):
+                 "metrics --help", "bench --help", "cache --help", "info --help"):
         s.run(line, root=False, brief=True)
     s.run("help", root=False)
     for line in ("topo", "doctor", "doctor GPU0 NIC0"):
@@ -560,6 +560,11 @@ def cases(s):
     bench(s)
 
 
+def info(s):
+    """What info_outputs.c prints, instead of the command."""
+    bench(s)
+
+
 def nomem(s):
     """What nomem_outputs.c prints, instead of the command."""
     machines.desktop(s.root)
@@ -567,7 +572,8 @@ def nomem(s):
     bench(s)
 
 
-SPECIAL = {"bench_outputs": bench, "nomem_outputs": nomem, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe}
+SPECIAL = {"bench_outputs": bench, "nomem_outputs": nomem, "bench_cases": cases, "cache_outputs": caches, "top_outputs": rates, "probe_outputs": probe,
+           "info_outputs": info}
 SESSIONS = (topo, topo_others, doctor, doctor_ill, doctor_software, odd, bundle, counters, screen, wrong)
 if os.path.basename(COMMAND) in SPECIAL:
     SESSIONS = (SPECIAL[os.path.basename(COMMAND)],)

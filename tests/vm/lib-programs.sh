@@ -24,7 +24,24 @@ expect() {
 	esac
 }
 
-load_modules
+# info CODE WORDS...: what the library has here.
+info() {
+	wanted=$1 code=0
+	shift
+	text=$(COLUMNS=9999 "$peerdma" info) || code=$?
+	[ $code = "$wanted" ] || die "info ends with $code, not $wanted: $text"
+	for words; do
+		expect "$words" "$text"
+	done
+}
+
+# Without the module, with the module but no GPU's provider, and with one. CUDA is there, and has perhaps a dma-buf of some memory: 2.
+info 2 "module     peerdma.ko is not loaded" "kernel   off     /dev/peerdma: not there" "dmabuf   unknown decided per allocation"
+load_modules softgpu nvidia peerdma
+info 2 "kernel   on      /dev/peerdma (ABI 1): pins host memory only, because no GPU's provider is loaded" "dmabuf   unknown"
+load_modules peerdma_nvidia peerdma_fpga
+info 0 "module     peerdma.ko $(cat /sys/module/peerdma/version)" "kernel   on      /dev/peerdma (ABI 1): pins memory of 2 providers" \
+	"can be pinned: by back-end 'kernel'"
 
 # Freed behind the cache's back: the kernel's word tells, or the free itself.
 text=$("$BUILD/peerdma/behind") || die "behind: $text"

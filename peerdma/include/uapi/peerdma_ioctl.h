@@ -99,7 +99,7 @@ struct peerdma_info {
 	__u32 max_user_views;
 	__u32 user_exports;
 	__u32 max_user_exports;
-	__u64 user_aperture;	/* bytes of device memory pinned while there is a limit, overlapping pins counted each */
+	__u64 user_aperture;	/* bytes of device memory pinned that take up a GPU's aperture, overlapping pins counted each */
 	__u64 max_user_aperture;
 	__u64 user_locked;	/* bytes of host memory pinned (a Tegra's too), and of generations: RLIMIT_MEMLOCK is the limit */
 };

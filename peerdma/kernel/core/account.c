@@ -31,7 +31,7 @@ LIMIT(max_exports_per_user, CHARGE_EXPORTS, "Exported dma-bufs");
 
 unsigned int peerdma_aperture_mib;
 module_param_named(max_aperture_mib_per_user, peerdma_aperture_mib, uint, 0644);
-MODULE_PARM_DESC(max_aperture_mib_per_user, "MiB of device memory that one user may have pinned; overlapping pins count separately, and only pins made while it is set count (default 0: no limit)");
+MODULE_PARM_DESC(max_aperture_mib_per_user, "MiB of device memory that one user may have pinned; overlapping pins count separately (default 0: no limit)");
 
 static const char *const names[CHARGES] = {
 	[CHARGE_PINS] = "pins",

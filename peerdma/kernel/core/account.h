@@ -44,7 +44,7 @@ struct peerdma_account {
 	struct hlist_node node;		/* in the table of accounts; never leaves it */
 	kuid_t uid;
 	atomic_t used[CHARGES];
-	atomic64_t aperture;		/* bytes, of pins made while a limit was set */
+	atomic64_t aperture;		/* bytes */
 	atomic_long_t locked;		/* pages */
 	atomic64_t revocations;		/* of its pins, ever */
 };

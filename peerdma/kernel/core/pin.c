@@ -169,7 +169,7 @@ static __always_inline int get_live(struct peerdma_pin *pin, struct peerdma_prov
 
 static void uncharge(struct peerdma_pin *pin)
 {
-	if (unlikely(pin->charged))
+	if (pin->charged)
 		peerdma_uncharge_aperture(pin->account, pin->pinned_length);
 	pin->charged = false;
 }
@@ -183,7 +183,8 @@ static __always_inline int get_from(struct peerdma_pin *pin, struct peerdma_prov
 	err = widen(pin, p);
 	if (err)
 		return err;
-	if (unlikely(READ_ONCE(peerdma_aperture_mib)) && p->aperture) {
+	/* Also without a limit: the sums are shown, and a limit that is set later counts this pin. */
+	if (p->aperture) {
 		err = peerdma_charge_aperture(pin->account, pin->pinned_length);
 		if (err)
 			return err;
@@ -387,8 +388,7 @@ static __always_inline void finish(struct peerdma_pin *pin)
 	struct peerdma_provider *p = pin->provider;
 
 	give_back(pin);
-	if (unlikely(pin->charged))
-		uncharge(pin);
+	uncharge(pin);
 	if (likely(pin->owner))
 		leave_owner(pin, false);
 	peerdma_provider_let_go(p);

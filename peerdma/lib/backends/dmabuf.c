@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "base/component.h"
 
 int cuda_dmabuf_error(int error)
 {
@@ -35,19 +36,30 @@ int cuda_dmabuf_error(int error)
 	}
 }
 
+static int dmabuf_ready(void)
+{
+	int ret = cuda_ready();
+
+	if (!ret && !cuda_exports_dmabufs())
+		ret = fail(-ENODEV, "no dma-bufs: this libcuda cannot export them (CUDA 11.7 can)");
+	return ret;
+}
+
+static void dmabuf_describe(struct peerdma *ctx, struct peerdma_component *c)
+{
+	(void)ctx;
+	c->state = PEERDMA_COMPONENT_UNKNOWN;
+	component_why(c, "decided per allocation: CUDA exports it as a dma-buf (cuMemGetHandleForAddressRange), if the GPU, "
+		      "its driver (NVIDIA: the open kernel modules) and this kind of memory have dma-bufs");
+}
+
 static int export(uint64_t from, uint64_t length, int *fd)
 {
-	int error = 0;
+	int error = 0, ret = dmabuf_ready();
 
-	switch (cuda_dmabuf(from, length, fd, &error)) {
-	case CUDA_KNOWN:
-		break;
-	case CUDA_ABSENT:
-		return fail(-ENODEV, "no dma-bufs: this libcuda cannot export them, or the process has not called cuInit()");
-	default:
-		return cuda_dmabuf_error(error);
-	}
-	return 0;
+	if (!ret && cuda_dmabuf(from, length, fd, &error) != CUDA_KNOWN)
+		ret = cuda_dmabuf_error(error);
+	return ret;
 }
 
 /*
@@ -210,6 +222,8 @@ const struct backend backend_dmabuf = {
 	.ends = ENDS_UNREPORTED,
 	.one_allocation = true,
 	.direct = true,
+	.ready = dmabuf_ready,
+	.describe = dmabuf_describe,
 	.pin = dmabuf_pin,
 	.unpin = dmabuf_unpin,
 	.status = dmabuf_status,

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "base/clean.h"
+#include "base/component.h"
 #include "user_limits.h"
 
 #define DEVICE "/dev/peerdma"
@@ -89,6 +91,25 @@ static int kernel_open(struct peerdma *ctx)
 	ctx->kernel.generations = generations;
 	ctx->kernel.generations_size = PEERDMA_MMAP_GENERATIONS_SIZE;
 	return 0;
+}
+
+static void kernel_describe(struct peerdma *ctx, struct peerdma_component *c)
+{
+	struct peerdma_info info = { .size = sizeof(info) };
+	int ret = sys_ioctl(ctx->kernel.fd, PEERDMA_INFO, &info);
+
+	clean_copy(c->file, sizeof(c->file), DEVICE);
+	snprintf(c->version, sizeof(c->version), "ABI %u", PEERDMA_ABI);
+	if (ret) {
+		c->state = PEERDMA_COMPONENT_UNKNOWN;
+		component_why(c, "opened, but it does not answer any more (%s)", error_words(ret));
+	} else if (info.providers > 1) {
+		component_why(c, "pins memory of %u providers, host memory among them", info.providers);
+	} else {
+		c->flags &= ~PEERDMA_COMPONENT_DIRECT;
+		component_why(c, "pins host memory only, because no GPU's provider is loaded; load it, e.g. with 'modprobe peerdma_nvidia' "
+			      "(as root)");
+	}
 }
 
 static void ignore(void *node)
@@ -530,6 +551,7 @@ const struct backend backend_kernel = {
 	.ends = ENDS_BY_KERNEL,
 	.one_allocation = true,
 	.open = kernel_open,
+	.describe = kernel_describe,
 	.close = kernel_close,
 	.pin = kernel_pin,
 	.unpin = kernel_unpin,

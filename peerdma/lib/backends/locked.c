@@ -25,11 +25,13 @@
  * thread waits only while it has no busy segment itself.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "backend.h"
+#include "base/component.h"
 #include "base/index.h"
 #include "base/memory.h"
 #include "base/order.h"
@@ -567,9 +569,21 @@ static void locked_view_end(struct peerdma_region *region, void *base)
 	(void)base;
 }
 
+static void locked_describe(struct peerdma *ctx, struct peerdma_component *c)
+{
+	uint64_t limit = sys_memlock_limit();
+
+	(void)ctx;
+	if (limit == UINT64_MAX)
+		component_why(c, "locks host memory, without a limit on the process");
+	else
+		component_why(c, "locks host memory, at most %" PRIu64 " bytes (RLIMIT_MEMLOCK, 'ulimit -l')", limit);
+}
+
 const struct backend backend_locked = {
 	.name = "host",
 	.host = true,
+	.describe = locked_describe,
 	.pin = locked_pin,
 	.unpin = locked_unpin,
 	.status = locked_status,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "base/component.h"
 
 #define PAGE 65536ULL
 #define PIN_PERSISTENT (1U << 0)
@@ -110,6 +111,19 @@ static const struct softgpu *soft_find(void)
 	return found;
 }
 
+static int soft_ready(void)
+{
+	return soft_find() ? 0 : fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; put softgpu's folder first "
+				      "in LD_LIBRARY_PATH");
+}
+
+static void soft_describe(struct peerdma *ctx, struct peerdma_component *c)
+{
+	(void)ctx;
+	component_file(c, (const void *)(uintptr_t)soft_find()->pin);
+	component_why(c, "softgpu's software GPU is in this process; it has memory once the program has called cuInit()");
+}
+
 static void revoked(void *region)
 {
 	region_revoked(region);
@@ -117,22 +131,21 @@ static void revoked(void *region)
 
 static int soft_pin(struct peerdma_region *region)
 {
-	const struct softgpu *soft = soft_find();
 	uint64_t from = region->addr & ~(PAGE - 1);
 	unsigned int flags = region->flags & PEERDMA_PERSISTENT ? PIN_PERSISTENT : 0;
 	int ret;
 
 	if (region->flags & PEERDMA_HOST)
 		return fail(-ENXIO, "has no host memory");
-	if (!soft)
-		return fail(-ENODEV, "no software GPU: this process has not loaded softgpu's libcuda.so.1; put softgpu's folder first "
-			    "in LD_LIBRARY_PATH");
+	ret = soft_ready();
+	if (ret)
+		return ret;
 	region->offset = region->addr - from;
 	region->page_size = PAGE;
 	region->pinned_length = (region->offset + region->length + PAGE - 1) & ~(PAGE - 1);
 	region->validity.slot = &region->word;
 	region->provider = "softgpu";
-	ret = soft->pin(from, region->pinned_length, flags, revoked, region, &region->soft);
+	ret = soft_find()->pin(from, region->pinned_length, flags, revoked, region, &region->soft);
 	switch (ret) {
 	case 0:
 		return 0;
@@ -200,6 +213,8 @@ const struct backend backend_soft = {
 	.one_allocation = true,
 	.view_is_memory = true,
 	.open = soft_open,
+	.ready = soft_ready,
+	.describe = soft_describe,
 	.early = prepare,
 	.pin = soft_pin,
 	.unpin = soft_unpin,

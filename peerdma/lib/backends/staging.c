@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "backend.h"
+#include "base/component.h"
 
 static void undo(struct peerdma_region *region)
 {
@@ -34,6 +35,14 @@ static int check_memory(struct peerdma_region *region)
 			ret = fail(-ENXIO, "this is not CUDA memory");
 	}
 	return ret;
+}
+
+static void staging_describe(struct peerdma *ctx, struct peerdma_component *c)
+{
+	(void)ctx;
+	c->state = PEERDMA_COMPONENT_UNKNOWN;
+	component_why(c, "decided per allocation: a copy in host memory, for pins with PEERDMA_STAGING of GPU memory that no "
+		      "earlier back-end pins and that cuMemcpy() reaches");
 }
 
 /* Pins the copy, by any back-end for host memory. */
@@ -187,6 +196,8 @@ static int staging_export(struct peerdma_region *region, uint64_t offset, uint64
 const struct backend backend_staging = {
 	.name = "staging",
 	.ends = ENDS_UNREPORTED,
+	.ready = cuda_ready,
+	.describe = staging_describe,
 	.pin = staging_pin,
 	.unpin = staging_unpin,
 	.forget = staging_forget,

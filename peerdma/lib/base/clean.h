@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <string.h>
 
 #define CLEAN_ESCAPE	4	/* characters of \xNN */
 
@@ -65,4 +66,26 @@ static inline void clean_escape(char *to, unsigned char byte)
 	to[1] = 'x';
 	to[2] = digits[byte >> 4];
 	to[3] = digits[byte & 15];
+}
+
+/* Copies text, with bytes that are not printable escaped: what fits into size bytes, with the NUL. */
+static inline void clean_copy(char *to, size_t size, const char *from)
+{
+	const unsigned char *s = (const unsigned char *)from;
+	size_t left = strlen(from), used = 0;
+
+	while (left) {
+		size_t n = clean_character(s, left), taken = n ? n : 1;
+
+		if (used + (n ? n : CLEAN_ESCAPE) >= size)
+			break;
+		if (n)
+			memcpy(to + used, s, n);
+		else
+			clean_escape(to + used, *s);
+		used += n ? n : CLEAN_ESCAPE;
+		s += taken;
+		left -= taken;
+	}
+	to[used] = 0;
 }

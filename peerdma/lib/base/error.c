@@ -35,31 +35,6 @@ static char *text_now(void)
 
 static struct thread_end end = { .fn = text_end };
 
-/*
- * Copies at most TEXT_MAX bytes and escapes control characters. A text may contain a name from the
- * environment or from another process.
- */
-static void put_clean(char *to, const char *from)
-{
-	const unsigned char *s = (const unsigned char *)from;
-	size_t left = strlen(from), used = 0;
-
-	while (left) {
-		size_t n = clean_character(s, left), taken = n ? n : 1;
-
-		if (used + (n ? n : CLEAN_ESCAPE) >= TEXT_MAX)
-			break;
-		if (n)
-			memcpy(to + used, s, n);
-		else
-			clean_escape(to + used, *s);
-		used += n ? n : CLEAN_ESCAPE;
-		s += taken;
-		left -= taken;
-	}
-	to[used] = 0;
-}
-
 int fail(int error, const char *fmt, ...)
 {
 	char made[TEXT_MAX];
@@ -75,7 +50,8 @@ int fail(int error, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(made, sizeof(made), fmt, args);
 	va_end(args);
-	put_clean(text_now(), made);
+	/* A text may contain a name from the environment or from another process. */
+	clean_copy(text_now(), TEXT_MAX, made);
 	return error;
 }
 

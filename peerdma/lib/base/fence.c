@@ -4,12 +4,11 @@
  */
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "order.h"
+#include "variables.h"
 
 bool ord_fence_others(void)
 {
@@ -22,9 +21,7 @@ bool ord_fence_others(void)
 
 bool ord_fence_others_works(void)
 {
-	const char *off = getenv("PEERDMA_MEMBARRIER");
-
-	if (off && !strcmp(off, "off"))
+	if (variable_is(VARIABLE_MEMBARRIER, "off"))
 		return false;
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
 	       !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);

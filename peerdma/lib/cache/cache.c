@@ -7,6 +7,7 @@
 
 #include "../internal.h"
 #include "../base/memory.h"
+#include "../base/variables.h"
 #include "calls.h"
 #include "deferred.h"
 #include "evict.h"
@@ -180,9 +181,7 @@ static void memory_give(struct peerdma_cache *cache)
 
 static bool turned_off(void)
 {
-	const char *word = getenv("PEERDMA_CACHE");
-
-	return word && !strcmp(word, "off");
+	return variable_is(VARIABLE_CACHE, "off");
 }
 
 int cache_make(const char *call, const struct peerdma_cache_ops *ops_in, void *arg,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../base/memory.h"
+#include "../base/variables.h"
 #include "../internal.h"
 #include "lock.h"
 #include "thread_cache.h"
@@ -132,7 +133,7 @@ void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counter
 
 static bool report_wanted(void)
 {
-	const char *word = getenv("PEERDMA_CACHE_REPORT");
+	const char *word = variable(VARIABLE_CACHE_REPORT);
 
 	return word && *word && strcmp(word, "0");
 }

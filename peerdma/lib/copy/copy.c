@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/variables.h"
 #include "../internal.h"
 #include "copy.h"
 #include "peerdma_copy.h"
@@ -15,7 +16,7 @@
 static const struct copy_method *choose(void)
 {
 	const struct copy_method *m, *best = NULL;
-	const char *wish = secure_getenv("PEERDMA_COPY");
+	const char *wish = variable(VARIABLE_COPY);
 
 	for (m = copy_methods; m->name; m++) {
 		if (m->works && !m->works())
@@ -142,6 +143,13 @@ EXPORT void peerdma_copy_from_view(void *to, const void *view, size_t n)
 	if (lines)
 		method()->from(dst + head, src + head, lines);
 	get_end(dst + done, src + done, n - done);
+}
+
+const char *copy_why_ignored(void)
+{
+	const char *wish = variable(VARIABLE_COPY);
+
+	return wish && strcmp(wish, method()->name) ? "this processor has no such method" : NULL;
 }
 
 EXPORT const char *peerdma_copy_method(void)

@@ -23,3 +23,6 @@ struct copy_method {
 
 /* Sorted from best to worst; "plain" is last. Ends with a NULL name. */
 extern const struct copy_method copy_methods[];
+
+/* NULL, or why the method that PEERDMA_COPY names is not used. */
+const char *copy_why_ignored(void);

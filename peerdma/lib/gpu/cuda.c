@@ -8,9 +8,12 @@
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/component.h"
+#include "base/variables.h"
 #include "internal.h"
 
 typedef int CUresult;
@@ -69,6 +72,7 @@ struct api {
 	CUresult (*ctx_get_device)(int *device);
 	CUresult (*device_get_attribute)(int *value, int attribute, int device);
 	CUresult (*capture_mode)(int *mode);	/* since CUDA 10.1; NULL before */
+	CUresult (*driver_version)(int *version);	/* needs no cuInit(); may be NULL */
 };
 
 enum policy { POLICY_NOTICE, POLICY_LOAD, POLICY_OFF };
@@ -82,15 +86,18 @@ static _Atomic(const struct api *) published;	/* never changes once it is set */
 static _Atomic unsigned long long searched_at;
 static _Atomic uint64_t initialised_in; /* process_id() of a process that was seen to use CUDA */
 
+/* The environment is read once. */
 static enum policy policy(void)
 {
-	const char *s = secure_getenv("PEERDMA_CUDA");
+	static _Atomic int how = -1;
+	int p = atomic_load(&how);
 
-	if (s && !strcmp(s, "load"))
-		return POLICY_LOAD;
-	if (s && !strcmp(s, "off"))
-		return POLICY_OFF;
-	return POLICY_NOTICE;
+	if (p < 0) {
+		p = variable_is(VARIABLE_CUDA, "load") ? POLICY_LOAD :
+		    variable_is(VARIABLE_CUDA, "off") ? POLICY_OFF : POLICY_NOTICE;
+		atomic_store(&how, p);
+	}
+	return p;
 }
 
 /* Keeps the library loaded, because its functions may be called at any time from now on. */
@@ -113,6 +120,7 @@ static const struct api *search(int flags)
 		api->ctx_get_device = dlsym(library, "cuCtxGetDevice");
 		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
 		api->capture_mode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
+		api->driver_version = dlsym(library, "cuDriverGetVersion");
 		if (api->pointer_get_attributes && api->pointer_set_attribute && api->device_get &&
 		    api->device_get_pci_bus_id &&
 		    atomic_compare_exchange_strong(&published, &first, api))
@@ -127,22 +135,17 @@ static const struct api *search(int flags)
 /* NULL: the process has no libcuda, or PEERDMA_CUDA forbids its use. */
 static const struct api *cuda_find(void)
 {
-	static _Atomic int how = -1;	/* enum policy, read once */
 	const struct api *api = atomic_load_explicit(&published, memory_order_acquire);
 	uint64_t count;
-	int p;
 
 	if (api)
 		return api;
-	p = atomic_load(&how);
-	if (p < 0)
-		atomic_store(&how, p = policy());
-	if (p == POLICY_OFF)
+	if (policy() == POLICY_OFF)
 		return NULL;
 	count = loader_loads();
 	if (count && count == atomic_load(&searched_at))
 		return NULL;
-	api = search(p == POLICY_LOAD ? 0 : RTLD_NOLOAD);
+	api = search(policy() == POLICY_LOAD ? 0 : RTLD_NOLOAD);
 	if (!api)
 		atomic_store(&searched_at, count);
 	return api;
@@ -173,6 +176,30 @@ static const struct api *cuda_usable(void)
 	uint64_t seen = atomic_load_explicit(&initialised_in, memory_order_relaxed);
 
 	return !seen || seen == process_id() ? api : NULL;
+}
+
+/* Why cuda_find() found nothing. */
+static int not_found(void)
+{
+	void *library;
+
+	if (policy() == POLICY_OFF)
+		return fail(-ENODEV, "PEERDMA_CUDA=off keeps libpeerdma from using CUDA");
+	library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	if (!library)
+		return fail(-ENODEV, "%s", policy() == POLICY_LOAD ?
+			    "libcuda.so.1 cannot be loaded; install the GPU's driver, or add its folder to LD_LIBRARY_PATH" :
+			    "this process has not loaded libcuda.so.1");
+	dlclose(library);
+	return fail(-ENODEV, "a function that libpeerdma needs is missing in libcuda.so.1");
+}
+
+int cuda_ready(void)
+{
+	if (cuda_usable())
+		return 0;
+	return cuda_find() ? fail(-ENODEV, "this process was forked by one that used CUDA, and cannot use it") :
+			     not_found();
 }
 
 static void saw_initialised(void)
@@ -412,17 +439,25 @@ enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *err
 	return *error ? CUDA_FAILED : CUDA_KNOWN;
 }
 
-enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
+bool cuda_exports_dmabufs(void)
 {
 	const struct api *cuda = cuda_usable();
-	int capture;
 
 	/*
 	 * Without cuPointerGetAttribute(), the library could not detect a free of the exported
 	 * memory.
 	 */
-	if (!cuda || !cuda->get_handle || !cuda->pointer_get_attribute)
+	return cuda && cuda->get_handle && cuda->pointer_get_attribute;
+}
+
+enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
+{
+	const struct api *cuda;
+	int capture;
+
+	if (!cuda_exports_dmabufs())
 		return CUDA_ABSENT;
+	cuda = cuda_usable();
 	capture = cuda_capture_leave();
 	*error = cuda->get_handle(fd, ptr, length, HANDLE_DMA_BUF, 0);
 	cuda_capture_return(capture);
@@ -456,4 +491,34 @@ enum cuda_answer cuda_flush_writes(int scope, int *error)
 	cuda_capture_return(capture);
 	*error = r;
 	return !r ? CUDA_KNOWN : r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_UNKNOWN : CUDA_FAILED;
+}
+
+/* Any address will do: CUDA knows it, or knows that it does not, once it is initialized. */
+static bool initialised(void)
+{
+	struct peerdma_memory m = { .size = sizeof(m) };
+	int error = 0;
+
+	return cuda_query(&m, &m, &error) != CUDA_ABSENT;
+}
+
+void cuda_describe(struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_GPU, "cuda");
+	const struct api *cuda = cuda_find();
+	int version;
+
+	if (cuda) {
+		component_file(&c, (const void *)(uintptr_t)cuda->pointer_get_attributes);
+		if (cuda->driver_version && !cuda->driver_version(&version))
+			snprintf(c.version, sizeof(c.version), "CUDA %d.%d", version / 1000,
+				 version % 1000 / 10);
+	}
+	if (cuda_ready())
+		component_off(&c, peerdma_last_error());
+	else
+		component_why(&c, "%s", initialised() ?
+			      "the program has initialized CUDA; GPU memory is recognized" :
+			      "GPU memory is recognized once the program has called cuInit() and CUDA has found a GPU");
+	components_add(to, &c);
 }

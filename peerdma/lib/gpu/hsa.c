@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/component.h"
 #include "internal.h"
 
 enum { POINTER_HSA = 1, POINTER_IPC = 4 };
@@ -94,17 +95,23 @@ bool hsa_there(void)
 	return atomic_load_explicit(&published, memory_order_acquire);
 }
 
+/* NULL: the process has no HSA, or was forked by one that used it. */
+static const struct api *usable(void)
+{
+	uint64_t seen = atomic_load_explicit(&seen_in, memory_order_relaxed);
+
+	return !seen || seen == process_id() ? find() : NULL;
+}
+
 bool hsa_query(const void *ptr, struct peerdma_memory *out)
 {
 	struct pointer_info info = { .size = sizeof(info) };
-	uint64_t seen = atomic_load_explicit(&seen_in, memory_order_relaxed);
-	const struct api *hsa = find();
+	const struct api *hsa = usable();
 	uint32_t device = 0;
 
-	if (!hsa || (seen && seen != process_id()) ||
-	    hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
+	if (!hsa || hsa->pointer_info(ptr, &info, NULL, NULL, NULL))
 		return false;
-	if (!seen)
+	if (!atomic_load_explicit(&seen_in, memory_order_relaxed))
 		atomic_store(&seen_in, process_id());
 	if ((info.type != POINTER_HSA && info.type != POINTER_IPC) ||
 	    hsa->agent_info(info.owner, AGENT_INFO_DEVICE, &device) || device != DEVICE_GPU)
@@ -117,4 +124,30 @@ bool hsa_query(const void *ptr, struct peerdma_memory *out)
 	out->device = -1;
 	pci_of(hsa, info.owner, out->pci, sizeof(out->pci));
 	return true;
+}
+
+static const char *why_not_found(void)
+{
+	void *library = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+
+	if (!library)
+		return "this process has not loaded libhsa-runtime64.so.1";
+	dlclose(library);
+	return "a function that libpeerdma needs is missing in libhsa-runtime64.so.1";
+}
+
+void hsa_describe(struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_GPU, "hsa");
+	const struct api *hsa = find();
+
+	if (hsa)
+		component_file(&c, (const void *)(uintptr_t)hsa->pointer_info);
+	if (usable())
+		component_why(&c, "GPU memory of HSA and HIP is recognized once the program has initialized HSA");
+	else
+		component_off(&c, hsa ?
+			      "this process was forked by one that used HSA, and cannot use it" :
+			      why_not_found());
+	components_add(to, &c);
 }

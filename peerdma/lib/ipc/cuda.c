@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/component.h"
 #include "cuda.h"
 #include "ipc.h"
 #include "symbols.h"
@@ -83,14 +84,20 @@ const struct cuda_ipc *ipc_cuda_api(void)
 	return api ? api : search();
 }
 
+int ipc_cuda_ready(void)
+{
+	return ipc_cuda_api() ? 0 : fail(-ENODEV, "this process has not loaded libcuda.so.1; call cuInit() first");
+}
+
 int ipc_cuda_context(uint64_t *context)
 {
-	const struct cuda_ipc *cuda = ipc_cuda_api();
+	const struct cuda_ipc *cuda;
 	unsigned long long id = 0;
 	void *ctx = NULL;
 
-	if (!cuda)
-		return fail(-ENODEV, "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
+	if (ipc_cuda_ready())
+		return fail(-ENODEV, "it is CUDA's memory, and %s", peerdma_last_error());
+	cuda = ipc_cuda_api();
 	if (cuda->ctx_current(&ctx) || !ctx)
 		return fail(-ENODEV, "it is CUDA's memory, and no CUDA context is current; call cuCtxSetCurrent() first");
 	if (cuda->ctx_id && cuda->ctx_id(ctx, &id))
@@ -154,6 +161,34 @@ static int no_memory_handles(void)
 	return fail(-EOPNOTSUPP, "this libcuda has no cuIpcGetMemHandle()");
 }
 
+/* Drivers before CUDA 10.2 lack these functions. */
+static bool can_export(const struct cuda_ipc *cuda)
+{
+	return cuda->retain && cuda->properties && cuda->to_shareable && cuda->release;
+}
+
+static bool can_import(const struct cuda_ipc *cuda)
+{
+	return cuda->from_shareable && cuda->reserve && cuda->map && cuda->access &&
+	       cuda->release && cuda->unmap;
+}
+
+static int cannot_share(void)
+{
+	return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
+}
+
+static int vmm_ready(void)
+{
+	const struct cuda_ipc *cuda;
+	int ret = ipc_cuda_ready();
+
+	if (ret)
+		return ret;
+	cuda = ipc_cuda_api();
+	return can_export(cuda) && can_import(cuda) ? 0 : cannot_share();
+}
+
 static int vmm_offer(const void *ptr, struct ipc_offer *offer)
 {
 	const struct cuda_ipc *cuda = ipc_cuda_api();
@@ -165,8 +200,8 @@ static int vmm_offer(const void *ptr, struct ipc_offer *offer)
 	(void)ptr;
 	if (!cuda)
 		return no_memory_handles();
-	if (!cuda->retain || !cuda->properties || !cuda->to_shareable || !cuda->release)
-		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
+	if (!can_export(cuda))
+		return cannot_share();
 	r = cuda->retain(&handle, (void *)(uintptr_t)offer->base);
 	if (r)
 		return fail(-EIO, "cuMemRetainAllocationHandle failed with CUDA error %d", r);
@@ -315,20 +350,19 @@ static CUresult vmm_give(const struct cuda_ipc *cuda, const struct cuda_access *
 
 static int vmm_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
-	const struct cuda_ipc *cuda = ipc_cuda_api();
 	CUmemGenericAllocationHandle handle;
+	const struct cuda_ipc *cuda;
 	CUdeviceptr ptr = 0;
 	const char *call;
 	int device, ret;
 	CUresult r;
 
 	(void)reply;
-	if (!cuda)
-		return fail(-ENODEV,
-			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->from_shareable || !cuda->reserve || !cuda->map || !cuda->access ||
-	    !cuda->release || !cuda->unmap)
-		return fail(-EOPNOTSUPP, "this driver cannot share memory of cuMemCreate()");
+	if (ipc_cuda_ready())
+		return fail(-ENODEV, "it is CUDA's memory, and %s", peerdma_last_error());
+	cuda = ipc_cuda_api();
+	if (!can_import(cuda))
+		return cannot_share();
 	if (fd < 0)
 		return fail(-EPROTO, "the exporter sent no descriptor of its memory");
 	ret = ipc_cuda_device(&device);
@@ -374,8 +408,21 @@ static int vmm_close(struct ipc_mapping *m)
 	return r ? fail(-EIO, "cuMemUnmap failed with CUDA error %d", r) : 0;
 }
 
+static void cuda_tell(struct peerdma_component *c)
+{
+	component_file(c, (const void *)(uintptr_t)ipc_cuda_api()->get);
+	component_why(c, "decided per allocation: memory of cuMemAlloc(), if the GPU supports cuIpcGetMemHandle()");
+}
+
+static void vmm_tell(struct peerdma_component *c)
+{
+	component_file(c, (const void *)(uintptr_t)ipc_cuda_api()->retain);
+	component_why(c, "decided per allocation: memory of cuMemCreate() with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
+}
+
 const struct ipc_provider ipc_cuda = {
 	.id = IPC_CUDA, .name = "cuda", .cuda = true, .identify = cuda_identify,
+	.ready = ipc_cuda_ready, .describe = cuda_tell,
 	.offer = cuda_offer, .context = ipc_cuda_context,
 	.still = ipc_cuda_still, .open = cuda_open, .close = cuda_close,
 };
@@ -383,6 +430,8 @@ const struct ipc_provider ipc_cuda_vmm = {
 	.id = IPC_CUDA_VMM,
 	.name = "cuda-vmm",
 	.cuda = true,
+	.ready = vmm_ready,
+	.describe = vmm_tell,
 	.offer = vmm_offer,
 	.open = vmm_open,
 	.close = vmm_close,

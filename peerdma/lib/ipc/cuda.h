@@ -159,6 +159,8 @@ struct cuda_ipc {
 
 /* NULL: the process has not loaded libcuda, or libcuda lacks a required function. */
 const struct cuda_ipc *ipc_cuda_api(void);
+/* Whether there is such: 0, or -ENODEV with text. After 0, ipc_cuda_api() is not NULL. */
+int ipc_cuda_ready(void);
 /* Returns the id of the current context in *context. 0, or -ENODEV with text. */
 int ipc_cuda_context(uint64_t *context);
 int ipc_cuda_device(int *device);	/* the current context's device: 0, or -ENODEV with text */

@@ -30,6 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/component.h"
 #include "cuda.h"
 #include "ipc.h"
 
@@ -40,6 +41,36 @@ static int too_long(uint64_t length)
 	return fail(-EOPNOTSUPP, "an allocation of %llu bytes of a pool: more than 4 GiB is refused, because NVIDIA's driver crashes a "
 		    "process that imports some 5 GiB; allocate it with cuMemAlloc() or cuMemCreate(), or in several parts",
 		    (unsigned long long)length);
+}
+
+/* Drivers before CUDA 11.3 lack these functions. */
+static bool can_export(const struct cuda_ipc *cuda)
+{
+	return cuda->pool_to_shareable && cuda->pool_export;
+}
+
+static bool can_import(const struct cuda_ipc *cuda)
+{
+	return cuda->pool_from_shareable && cuda->pool_access && cuda->pool_import &&
+	       cuda->pool_destroy && cuda->free;
+}
+
+static int pool_ready(void)
+{
+	const struct cuda_ipc *cuda;
+	int ret = ipc_cuda_ready();
+
+	if (ret)
+		return ret;
+	cuda = ipc_cuda_api();
+	return can_export(cuda) && can_import(cuda) ? 0 :
+	       fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
+}
+
+static void pool_tell(struct peerdma_component *c)
+{
+	component_file(c, (const void *)(uintptr_t)ipc_cuda_api()->pool_export);
+	component_why(c, "decided per allocation: of a pool of cuMemPoolCreate() with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
 }
 
 /* ---- the exporter ---- */
@@ -69,7 +100,7 @@ static int pool_offer(const void *ptr, struct ipc_offer *offer)
 	int fd;
 
 	(void)ptr;
-	if (!cuda || !cuda->pool_to_shareable || !cuda->pool_export)
+	if (!cuda || !can_export(cuda))
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools; allocate it with cuMemAlloc()");
 	if (offer->any_user)
 		return fail(-EOPNOTSUPP, "importers need a descriptor of the pool, with which PEERDMA_IPC_ANY_USER would give other users "
@@ -225,7 +256,7 @@ static int import(struct ipc *ipc, const struct cuda_ipc *cuda, struct ipc_mappi
 
 static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
-	const struct cuda_ipc *cuda = ipc_cuda_api();
+	const struct cuda_ipc *cuda;
 	struct ipc *ipc = ipc_get();
 	int device, ret;
 
@@ -241,11 +272,10 @@ static int pool_open(struct ipc_mapping *m, const struct ipc_reply *reply, int f
 		return fail(-EPROTO, "the exporter sent no descriptor of its pool");
 	if (m->length > LENGTH_MOST)
 		return too_long(m->length);
-	if (!cuda)
-		return fail(-ENODEV,
-			    "it is CUDA's memory, and this process has not loaded libcuda.so.1; call cuInit() first");
-	if (!cuda->pool_from_shareable || !cuda->pool_access || !cuda->pool_import ||
-	    !cuda->pool_destroy || !cuda->free)
+	if (ipc_cuda_ready())
+		return fail(-ENODEV, "it is CUDA's memory, and %s", peerdma_last_error());
+	cuda = ipc_cuda_api();
+	if (!can_import(cuda))
 		return fail(-EOPNOTSUPP, "this driver cannot share memory of pools");
 	ret = ipc_cuda_device(&device);
 	if (ret)
@@ -279,5 +309,6 @@ static int pool_close(struct ipc_mapping *m)
 
 const struct ipc_provider ipc_cuda_pool = {
 	.id = IPC_CUDA_POOL, .name = "cuda-pool", .cuda = true, .in_context = true,
+	.ready = pool_ready, .describe = pool_tell,
 	.offer = pool_offer, .still = ipc_cuda_still, .open = pool_open, .close = pool_close,
 };

@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/component.h"
 #include "ipc.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -306,9 +307,15 @@ static int host_close(struct ipc_mapping *m)
 	return ret ? fail(-EIO, "munmap: %s", strerror(-ret)) : 0;
 }
 
+static void host_tell(struct peerdma_component *c)
+{
+	component_why(c, "decided per allocation: memory of peerdma_ipc_alloc(), and shared mappings of files");
+}
+
 const struct ipc_provider ipc_host = {
 	.id = IPC_HOST,
 	.name = "host",
+	.describe = host_tell,
 	.identify = host_identify,
 	.offer = host_offer,
 	.open = host_open,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/component.h"
 #include "hsa.h"
 #include "ipc.h"
 #include "symbols.h"
@@ -59,6 +60,18 @@ const struct hsa_ipc *ipc_hsa_api(void)
 	if (seen && seen != process_id())
 		return NULL;
 	return api ? api : search();
+}
+
+/* After 0, ipc_hsa_api() is not NULL. */
+static int hsa_ready(void)
+{
+	return ipc_hsa_api() ? 0 : fail(-ENODEV, "this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
+}
+
+static void hsa_tell(struct peerdma_component *c)
+{
+	component_file(c, (const void *)(uintptr_t)ipc_hsa_api()->create);
+	component_why(c, "memory of HSA's pools and of hipMalloc()");
 }
 
 int ipc_hsa_failed(const char *call, int status)
@@ -126,14 +139,15 @@ static int hsa_offer(const void *ptr, struct ipc_offer *offer)
 
 static int hsa_open(struct ipc_mapping *m, const struct ipc_reply *reply, int fd)
 {
-	const struct hsa_ipc *hsa = ipc_hsa_api();
 	struct hsa_ipc_bytes handle;
+	const struct hsa_ipc *hsa;
 	void *ptr = NULL;
 	int r;
 
 	(void)fd;
-	if (!hsa)
-		return fail(-ENODEV, "it is HSA's memory, and this process has not loaded libhsa-runtime64.so.1; call hsa_init() first");
+	if (hsa_ready())
+		return fail(-ENODEV, "it is HSA's memory, and %s", peerdma_last_error());
+	hsa = ipc_hsa_api();
 	memcpy(&handle, reply->blob, sizeof(handle));
 	r = hsa->attach(&handle, m->length, 0, NULL, &ptr);
 	if (r == HSA_NOT_INITIALIZED)
@@ -167,6 +181,8 @@ int ipc_hsa_copy(void *to, const void *from, uint64_t length)
 const struct ipc_provider ipc_hsa = {
 	.id = IPC_HSA,
 	.name = "hsa",
+	.ready = hsa_ready,
+	.describe = hsa_tell,
 	.identify = hsa_identify,
 	.offer = hsa_offer,
 	.open = hsa_open,

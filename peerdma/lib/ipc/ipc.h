@@ -218,6 +218,13 @@ struct ipc_provider {
 	const char *name;
 	bool cuda;		/* it shares memory of CUDA */
 	/*
+	 * NULL, or: whether the process has what offer() and open() need besides suitable memory. 0,
+	 * or -errno with text.
+	 */
+	int (*ready)(void);
+	/* If it is ready: which memory, for peerdma_components(). */
+	void (*describe)(struct peerdma_component *c);
+	/*
 	 * Identifies the memory at ptr: fills in provider, base, length, id, pci. -ENOENT: not
 	 * memory of this provider, no text. NULL: another provider's identify() recognizes the
 	 * memory. 0 or -errno with text.

@@ -3,6 +3,10 @@
  * provider.c - finds the provider of memory. GPU runtimes are asked before host.c, because to the
  * kernel GPU memory may look like a mapped file.
  */
+#include <string.h>
+
+#include "../base/component.h"
+#include "../monitor/monitor.h"
 #include "ipc.h"
 
 static const struct ipc_provider *const all[] = { &ipc_cuda, &ipc_cuda_vmm, &ipc_cuda_pool,
@@ -61,4 +65,36 @@ int ipc_provider_close(struct ipc_mapping *m)
 
 	cuda_capture_return(capture);
 	return ret;
+}
+
+/* Without a report of frees, export() needs a flag: frees.c. */
+static void describe_frees(struct peerdma_component *c)
+{
+	char what[sizeof(c->why)];
+
+	if (device_monitor_complete())
+		return;
+	strcpy(what, c->why);
+	component_why(c, "%s; exports need PEERDMA_IPC_I_UNEXPORT, because nothing reports every free", what);
+}
+
+static void describe(const struct ipc_provider *provider, struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_IPC, provider->name);
+
+	/* Memory of CUDA is identified by cuda_query(). */
+	if ((provider->cuda && cuda_ready()) || (provider->ready && provider->ready())) {
+		component_off(&c, peerdma_last_error());
+	} else {
+		provider->describe(&c);
+		if (provider != &ipc_host)
+			describe_frees(&c);
+	}
+	components_add(to, &c);
+}
+
+void ipc_describe(struct components *to)
+{
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		describe(all[i], to);
 }

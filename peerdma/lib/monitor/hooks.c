@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../base/component.h"
 #include "../internal.h"
 #include "monitor.h"
 
@@ -29,6 +30,14 @@ static bool find(struct hooks *h)
 	return h->report && h->active && h->subscribe && h->unsubscribe;
 }
 
+enum place { ABSENT, BEHIND, IN_FRONT };
+
+/* Where the hooks are, seen from CUDA and HSA. */
+static enum place find_place(struct hooks *h)
+{
+	return !find(h) ? ABSENT : h->active() ? IN_FRONT : BEHIND;
+}
+
 /*
  * The library has one subscription in the process, which is never removed. It forwards events to
  * all its subscribers.
@@ -46,7 +55,7 @@ int hooks_begin(void)
 	struct hooks h;
 	int ret;
 
-	if (!find(&h) || !h.active())
+	if (find_place(&h) != IN_FRONT)
 		return 0;
 	if (atomic_load(&subscribed))
 		return 1;
@@ -62,23 +71,37 @@ int hooks_begin(void)
 	return 1;
 }
 
-bool hooks_see_all(void)
+/*
+ * Whether the hooks see every call that they watch. Otherwise *missed is the first that they miss,
+ * or NULL if there is nothing to see.
+ */
+static bool see_all(const char **missed)
 {
 	struct peerdma_hook_report reports[PEERDMA_HOOKS_MAX];
 	unsigned int n, seen = 0;
 	struct hooks h;
 
+	*missed = NULL;
 	n = find(&h) ? h.report(reports, PEERDMA_HOOKS_MAX) : 0;
 	if (n > PEERDMA_HOOKS_MAX)
 		return false;
 	for (unsigned int i = 0; i < n; i++) {
 		if (reports[i].missed & PEERDMA_HOOK_ABSENT)
 			continue;
-		if (reports[i].missed)
+		if (reports[i].missed) {
+			*missed = reports[i].call;
 			return false;
+		}
 		seen += !!reports[i].ways;
 	}
 	return seen;
+}
+
+bool hooks_see_all(void)
+{
+	const char *missed;
+
+	return see_all(&missed);
 }
 
 /*
@@ -150,4 +173,32 @@ const uint64_t *hooks_making(void)
 	    !came_first((const void *)(uintptr_t)h.making) || !hooks_see_all())
 		return NULL;
 	return h.making();
+}
+
+/* ---- what there is ---- */
+
+void hooks_describe(struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_MONITOR, HOOKS_NAME);
+	enum place place;
+	const char *missed;
+	struct hooks h;
+
+	place = find_place(&h);
+	if (place != ABSENT)
+		component_file(&c, (const void *)(uintptr_t)h.active);
+	if (hooks_begin() < 0)
+		component_off(&c, peerdma_last_error());
+	else if (place == ABSENT)
+		component_off(&c, "GPU memory: this process has not loaded libpeerdma-hooks; preload it, or link it before CUDA and HSA");
+	else if (place == BEHIND)
+		component_off(&c, "GPU memory: it is loaded, but behind CUDA or HSA; preload it, or link it before them");
+	else if (see_all(&missed))
+		component_why(&c, "GPU memory: reports every free");
+	else if (missed)
+		component_why(&c, "GPU memory: reports frees, but misses some calls, of %s for example; PEERDMA_HOOKS=report "
+			      "prints which", missed);
+	else
+		component_why(&c, "GPU memory: reports frees once the program has loaded CUDA or HSA");
+	components_add(to, &c);
 }

@@ -16,6 +16,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "../base/component.h"
 #include "../internal.h"
 #include "monitor.h"
 #include "sites.h"
@@ -115,23 +116,25 @@ static int own_begin(void)
 	return ret ? ret : monitor_try_host();
 }
 
+static const char own_name[] = "system calls of the C library", ucm_name[] = "ucm";
 static const char *name;		/* of the chosen monitor */
+static char own_why[200], ucm_why[256];	/* why not, if it was tried */
 
 static int begin(void)
 {
-	char own[200];
 	int ret = own_begin();
 
 	if (!ret) {
-		name = "system calls of the C library";
+		name = own_name;
 		return 0;
 	}
-	snprintf(own, sizeof(own), "%s", peerdma_last_error());
+	snprintf(own_why, sizeof(own_why), "%s", peerdma_last_error());
 	if (!ucm_begin()) {
-		name = "ucm";
+		name = ucm_name;
 		return 0;
 	}
-	return fail(ret, "%s", own);
+	snprintf(ucm_why, sizeof(ucm_why), "%s", peerdma_last_error());
+	return fail(ret, "%s", own_why);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -186,4 +189,37 @@ const char *host_monitor_name(void)
 	const char *outside = monitor_outside(MONITOR_HOST);
 
 	return outside ? outside : name;
+}
+
+/* untried: why a monitor was not tried; why_not: why it is not used, if it was. */
+static void describe(const char *is, const char *untried, const char *why_not,
+		     struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_MONITOR, is);
+	const char *outside = monitor_outside(MONITOR_HOST);
+
+	/* outside.c describes it. */
+	if (outside && !strcmp(outside, is))
+		return;
+	if (outside) {
+		c.state = PEERDMA_COMPONENT_OFF;
+		component_why(&c, "host memory: not used, because '%s' monitors it", outside);
+	} else if (!atomic_load(&done)) {
+		c.state = PEERDMA_COMPONENT_UNKNOWN;
+		component_why(&c, "host memory: %s", untried);
+	} else if (name == is) {
+		component_why(&c, "host memory: reports munmap(), mremap(), madvise() and others, as a trial has shown");
+	} else {
+		c.state = PEERDMA_COMPONENT_OFF;
+		component_why(&c, "host memory: %s", *why_not ? why_not : why);
+	}
+	components_add(to, &c);
+}
+
+void host_describe(struct components *to)
+{
+	describe(own_name, "not begun yet: decided at its first use, by a cache that pins host memory or by peerdma_monitor_subscribe()",
+		 own_why, to);
+	describe(ucm_name, "tried only where the system calls cannot be monitored",
+		 atomic_load(&done) && name == own_name ? "not needed, because the system calls are monitored" : ucm_why, to);
 }

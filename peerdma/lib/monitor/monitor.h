@@ -84,3 +84,12 @@ int ucm_begin(void);
 
 /* outside.c: whether the hooks or another library report every free of GPU memory. */
 bool device_monitor_complete(void);
+
+/* ---- peerdma_components(): base/component.h ---- */
+
+#define HOOKS_NAME	"libpeerdma-hooks"
+
+struct components;
+void hooks_describe(struct components *to);
+/* The monitors that host.c chooses from, but for those of other libraries. */
+void host_describe(struct components *to);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* outside.c - monitors and subscribers of other libraries: peerdma_monitor.h. */
+#include "../base/component.h"
 #include "../internal.h"
 #include "monitor.h"
 #include "peerdma_monitor.h"
@@ -130,7 +131,28 @@ EXPORT const char *peerdma_monitor_name(uint32_t memory)
 		return NULL;
 	was = attempt_begin();
 	name = monitor_outside(MONITOR_DEVICE) ? monitor_outside(MONITOR_DEVICE) :
-		hooks_begin() > 0 ? "libpeerdma-hooks" : NULL;
+		hooks_begin() > 0 ? HOOKS_NAME : NULL;
 	attempt_end(was, 0);
 	return name;
+}
+
+/* Monitors of other libraries. */
+static void describe(enum monitor_memory kind, const char *memory, struct components *to)
+{
+	const char *is = monitor_outside(kind);
+	struct peerdma_component c;
+
+	if (!is)
+		return;
+	c = component(PEERDMA_COMPONENT_MONITOR, is);
+	component_why(&c, "%s: another library's, started by peerdma_monitor_start()", memory);
+	components_add(to, &c);
+}
+
+void monitors_describe(struct components *to)
+{
+	hooks_describe(to);
+	host_describe(to);
+	describe(MONITOR_DEVICE, "GPU memory", to);
+	describe(MONITOR_HOST, "host memory", to);
 }

@@ -6,6 +6,28 @@
 
 #include "backend.h"
 
+struct peerdma *context_new(unsigned int flags)
+{
+	struct peerdma *ctx = calloc(1, sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_cond_init(&ctx->mrs_settled, NULL);
+	ctx->process = process_id();
+	ctx->flags = flags;
+	ctx->kernel.fd = -1;
+	ctx->queue_end = &ctx->queue;
+	return ctx;
+}
+
+void context_free(struct peerdma *ctx)
+{
+	pthread_cond_destroy(&ctx->mrs_settled);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
 static int open_context(struct peerdma **out, unsigned int flags)
 {
 	struct peerdma *ctx;
@@ -22,16 +44,9 @@ static int open_context(struct peerdma **out, unsigned int flags)
 			return ret;
 	}
 
-	ctx = calloc(1, sizeof(*ctx));
+	ctx = context_new(flags);
 	if (!ctx)
 		return fail(-ENOMEM, "peerdma_open: out of memory");
-	pthread_mutex_init(&ctx->lock, NULL);
-	pthread_cond_init(&ctx->mrs_settled, NULL);
-	ctx->process = process_id();
-	ctx->flags = flags;
-	ctx->kernel.fd = -1;
-	ctx->queue_end = &ctx->queue;
-
 	ret = backends_open(ctx);
 	if (ret)
 		goto err_free;
@@ -47,9 +62,7 @@ err_close:
 	hook_frees_end(ctx);
 	backends_close(ctx, true);
 err_free:
-	pthread_cond_destroy(&ctx->mrs_settled);
-	pthread_mutex_destroy(&ctx->lock);
-	free(ctx);
+	context_free(ctx);
 	return ret;
 }
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "backend.h"
+#include "base/component.h"
+#include "base/variables.h"
 
 static const struct {
 	const char *name;
@@ -104,12 +106,19 @@ static int fail_passed(const struct refusals *p, const char *what)
 
 /* ---- opening ---- */
 
-static int offer(struct peerdma *ctx, const struct backend *backend)
+static bool is_offered(const struct peerdma *ctx, const struct backend *backend)
 {
 	for (unsigned int i = 0; i < ctx->offer_count; i++) {
 		if (ctx->offers[i].backend == backend)
-			return 0;
+			return true;
 	}
+	return false;
+}
+
+static int offer(struct peerdma *ctx, const struct backend *backend)
+{
+	if (is_offered(ctx, backend))
+		return 0;
 	if (ctx->offer_count == OFFERS_MAX)
 		return -EINVAL;
 	ctx->offers[ctx->offer_count++].backend = backend;
@@ -157,7 +166,7 @@ static int offer_names(struct peerdma *ctx, const char *names)
  */
 static void __attribute__((constructor)) begin_early(void)
 {
-	const char *names = secure_getenv("PEERDMA_PROVIDER");
+	const char *names = variable(VARIABLE_PROVIDER);
 
 	while (names && *names) {
 		const struct backend *const *b = next_name(&names);
@@ -193,33 +202,49 @@ static int open_one(struct peerdma *ctx, struct offer *o)
 	return o->why ? 0 : fail(-ENOMEM, "peerdma_open: out of memory");
 }
 
-int backends_open(struct peerdma *ctx)
+int backends_try(struct peerdma *ctx)
 {
-	const char *names = secure_getenv("PEERDMA_PROVIDER");
-	struct refusals p = { 0 };
-	bool any = false;
+	const char *names = variable(VARIABLE_PROVIDER);
 	int ret = offer_names(ctx, names && *names ? names : ORDER);
 
 	if (ret)
 		return ret;
 	ctx->pin = backends_pin;
-	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+	for (unsigned int i = 0; !ret && i < ctx->offer_count; i++) {
 		struct offer *o = &ctx->offers[i];
 
 		ret = open_one(ctx, o);
 		if (!ret && o->error && !can_skip(o->error))
 			ret = fail(o->error, "peerdma_open: %s", o->why);
-		if (ret)
-			break;
-		if (o->error)
-			add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false),
-				    o->why);
-		any |= !o->error;
 	}
-	if (!ret && !any)
-		ret = fail_passed(&p, ctx->offer_count > 1 ?
-					      "peerdma_open: nothing to pin memory with: " :
-					      "peerdma_open: ");
+	if (ret)
+		backends_close(ctx, true);
+	return ret;
+}
+
+/* 0, or the error of the most useful reason if none could be opened. */
+static int check_any(struct peerdma *ctx)
+{
+	struct refusals p = { 0 };
+
+	for (unsigned int i = 0; i < ctx->offer_count; i++) {
+		const struct offer *o = &ctx->offers[i];
+
+		if (!o->error)
+			return 0;
+		add_refusal(&p, ctx, o->backend, o->error, rank_of(o->error, false), o->why);
+	}
+	return fail_passed(&p, ctx->offer_count > 1 ? "peerdma_open: nothing to pin memory with: " :
+						      "peerdma_open: ");
+}
+
+int backends_open(struct peerdma *ctx)
+{
+	int ret = backends_try(ctx);
+
+	if (ret)
+		return ret;
+	ret = check_any(ctx);
 	if (ret)
 		backends_close(ctx, true);
 	return ret;
@@ -241,6 +266,38 @@ void backends_close(struct peerdma *ctx, bool owner)
 	while ((r = ctx->reasons)) {
 		ctx->reasons = r->next;
 		free(r);
+	}
+}
+
+/* ---- what there is ---- */
+
+/* why_not: NULL, or why the context does without. */
+static void describe(struct peerdma *ctx, const struct backend *backend, const char *why_not,
+		     struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_BACKEND, backend->name);
+
+	c.flags = backend->direct ? PEERDMA_COMPONENT_DIRECT : 0;
+	if (why_not)
+		component_off(&c, why_not);
+	else if (backend->ready && backend->ready())
+		component_off(&c, peerdma_last_error());
+	else
+		backend->describe(ctx, &c);
+	components_add(to, &c);
+}
+
+void backends_describe(struct peerdma *ctx, const char *why_none, struct components *to)
+{
+	for (unsigned int i = 0; !why_none && i < ctx->offer_count; i++)
+		describe(ctx, ctx->offers[i].backend,
+			 backend_refused(ctx, ctx->offers[i].backend), to);
+	for (size_t i = 0; i < KNOWN; i++) {
+		const struct backend *b = known[i].backends[0];
+
+		if (why_none || !is_offered(ctx, b))
+			describe(ctx, b, why_none ? why_none : "PEERDMA_PROVIDER does not name it",
+				 to);
 	}
 }
 

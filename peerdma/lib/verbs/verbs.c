@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/component.h"
 #include "internal.h"
 #include "verbs.h"
 #include "verbs_forced.h"
@@ -67,6 +68,22 @@ int verbs_find(void)
 	return find() ? 0 : fail(-ENODEV, "libibverbs.so.1: this process has not loaded it; link it, or load it before the call");
 }
 
+#define NO_DMABUF_MR "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)"
+
+void verbs_describe(struct components *to)
+{
+	struct peerdma_component c = component(PEERDMA_COMPONENT_VERBS, "libibverbs");
+
+	if (verbs_find()) {
+		component_off(&c, peerdma_last_error());
+	} else {
+		component_file(&c, (const void *)(uintptr_t)find()->reg);
+		component_why(&c, "the method is decided per memory region, by pin and device; %s",
+			      find()->reg_dmabuf ? "MRs of dma-bufs can be made" : NO_DMABUF_MR);
+	}
+	components_add(to, &c);
+}
+
 static int failed(const char *call, int error)
 {
 	if (error == ENOMEM)
@@ -104,8 +121,7 @@ int verbs_reg_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, uint64_t length
 
 	errno = 0;
 	if (!verbs->reg_dmabuf)
-		return fail(-EOPNOTSUPP,
-			    "this libibverbs has no ibv_reg_dmabuf_mr (rdma-core 34 has)");
+		return fail(-EOPNOTSUPP, NO_DMABUF_MR);
 	*mr = verbs->reg_dmabuf(pd, offset, length, iova, fd, access);
 	if (!*mr && errno == EOPNOTSUPP)
 		*mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);

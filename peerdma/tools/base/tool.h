@@ -33,7 +33,8 @@ struct tool {
 	bool json, tsv;
 	bool ascii;		/* draw with ASCII only */
 	bool color;
-	unsigned int columns;	/* of the terminal */
+	unsigned int columns;	/* of the terminal; 80 where there is none */
+	unsigned int width;	/* the same; 0 where there is none: lines may have any length */
 	int failed;		/* the exit code when the output cannot be written */
 };
 
@@ -70,6 +71,7 @@ int cmd_bar1(struct tool *tool, int argc, char **argv);
 int cmd_bench(struct tool *tool, int argc, char **argv);
 int cmd_cache(struct tool *tool, int argc, char **argv);
 int cmd_doctor(struct tool *tool, int argc, char **argv);
+int cmd_info(struct tool *tool, int argc, char **argv);
 int cmd_metrics(struct tool *tool, int argc, char **argv);
 int cmd_top(struct tool *tool, int argc, char **argv);
 int cmd_topo(struct tool *tool, int argc, char **argv);

@@ -38,11 +38,14 @@ static void no_gpu(struct doctor *d)
 		return;
 	}
 	f = say(d, VERDICT_BROKEN, "this machine");
-	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU",
-		 d->machine->count);
+	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU%s",
+		 d->machine->count, d->machine->container ? " that this container was given" : "");
 	consequence(d, f, "there is no GPU memory to reach");
-	remedy_owner(d, f, "a machine type that has a GPU",
-		     "see whether the GPU is seated and powered: lspci -d 10de: lists NVIDIA's, lspci -d 1002: AMD's");
+	if (d->machine->container)
+		remedy(d, f, "give the container a GPU (--gpus, --device, or its operator's or plugin's setting)");
+	else
+		remedy_owner(d, f, "a machine type that has a GPU",
+			     "see whether the GPU is seated and powered: lspci -d 10de: lists NVIDIA's, lspci -d 1002: AMD's");
 }
 
 static const char *wanted_driver(const struct device *g)
@@ -122,7 +125,7 @@ static void run(struct doctor *d)
 	bool any = false;
 
 	for (unsigned int i = 0; i < d->machine->count; i++) {
-		if (d->machine->devices[i].kind != DEVICE_GPU)
+		if (d->machine->devices[i].kind != DEVICE_GPU || !d->machine->devices[i].given)
 			continue;
 		any = true;
 		if (device_concerned(d, i))

@@ -59,6 +59,9 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : VERDICT_BROKEN,
 		"CONFIG_%s", option->name);
 	f->ways = option->ways;
+	/* amdgpu exports by way of it. */
+	if (!option->amd_only && any_gpu_of(d, VENDOR_AMD))
+		f->ways |= WAY(WAY_DMABUF);
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {
 		consequence(d, f, "the kernel's configuration is not known");

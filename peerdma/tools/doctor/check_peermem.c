@@ -262,8 +262,6 @@ static void two_clients(struct doctor *d, const char *one, const char *where, co
 			const char *remove)
 {
 	struct finding *f = say(d, VERDICT_BROKEN, "%s and %s", one, other);
-
-	f->ways = WAY(WAY_PEERMEM);
 	evidence(d, f, where, "%s", one);
 	evidence(d, f, "/sys/module", "%s is loaded", other);
 	consequence(d, f, "both claim the same memory, and the RDMA core asks the one that registered first; only one may be there");
@@ -277,7 +275,7 @@ static bool nvidia_modules(struct doctor *d)
 	struct finding *f;
 
 	if (theirs && old) {
-		f = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem and nv_peer_mem");
+		f = say(d, VERDICT_BROKEN, "nvidia-peermem and nv_peer_mem");
 		evidence(d, f, "/sys/module", "nvidia_peermem and nv_peer_mem are both loaded");
 		consequence(d, f, "both claim the same memory; only one may be there");
 		remedy(d, f, "service nv_peer_mem stop; rmmod nv_peer_mem; remove the package nvidia-peer-memory");

@@ -7,7 +7,7 @@
 
 extern const struct check check_gpu, check_platform, check_board, check_driver, check_partition,
 	check_path, check_reach, check_iommu, check_bus_address, check_link, check_bar_address,
-	check_bar1_size, check_bar1_free, check_amd_bar, check_adapter, check_rdma,
+	check_bar1_size, check_bar1_free, check_amd_bar, check_adapter, check_rdma, check_port,
 	check_peermem, check_kernel, check_kernel_log, check_nodes, check_limits, check_peerdma,
 	check_probe, check_probe_view, check_probe_nic, check_probe_nvme;
 
@@ -27,6 +27,7 @@ const struct check *const checks[] = {
 	&check_bus_address,
 	&check_link,
 	&check_rdma,
+	&check_port,
 	&check_peermem,
 	&check_adapter,
 	&check_kernel,

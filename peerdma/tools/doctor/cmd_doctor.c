@@ -43,9 +43,10 @@ static const char usage[] =
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
 	"Exit code: 0 what is wanted works, 1 something of it does not, 2 it works slowly,\n"
-	"3 cannot tell; 64 wrong usage or another error.\n"
+	"3 cannot tell, also where PCI cannot be read; 64 wrong usage or another error.\n"
 	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
 
+#define EXIT_CANNOT_TELL	3
 #define EXIT_FAILED	64	/* EX_USAGE: the smaller ones are verdicts here */
 enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
@@ -147,7 +148,8 @@ static bool wanted(const struct tool *tool, const struct wish *w, struct wanted 
 static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 {
 	static const int codes[] = {
-		[VERDICT_OK] = 0, [VERDICT_BROKEN] = 1, [VERDICT_SLOW] = 2, [VERDICT_UNKNOWN] = 3,
+		[VERDICT_OK] = 0, [VERDICT_BROKEN] = 1, [VERDICT_SLOW] = 2,
+		[VERDICT_UNKNOWN] = EXIT_CANNOT_TELL,
 	};
 	struct wanted want = { 0 };
 	struct doctor_options how = { .probe = w->probe, .wanted = &want };
@@ -284,7 +286,7 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 		ret = EXIT_FAILED;
 	} else if (ret && !m.tegra) {
 		warn("doctor: %s", machine_why(ret));
-		ret = EXIT_FAILED;
+		ret = EXIT_CANNOT_TELL;
 	} else {
 		ret = examine(tool, &m, &w);
 	}

@@ -104,9 +104,13 @@ static void weigh_way(struct doctor *d, struct path *p, enum way way)
 		const struct finding *f = &d->findings[i];
 		enum way_state state = state_of(f->verdict);
 
-		if (state >= w->state || !finding_bears_on(d, f, p, way))
+		if (state > w->state || state == STATE_WORKS || !finding_bears_on(d, f, p, way))
+			continue;
+		w->obstacles++;
+		if (state == w->state)
 			continue;
 		w->state = state;
+		w->obstacles = 1;
 		snprintf(w->why, sizeof(w->why), "%s", f->consequence ? f->consequence : f->check->title);
 		w->remedy = f->remedy;
 	}

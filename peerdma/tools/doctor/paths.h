@@ -21,6 +21,7 @@ enum way_state {			/* best last */
 /* ways.c: without the findings. */
 struct way_fact {
 	enum way_state state;
+	unsigned int obstacles;		/* the findings that make it no better */
 	char why[160];			/* "" it works */
 	const char *remedy;		/* NULL: none, or a finding has it */
 };

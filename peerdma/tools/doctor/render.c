@@ -122,10 +122,10 @@ static void counts(const struct doctor *d, bool all)
 			others += f->verdict != VERDICT_OK;
 	}
 	if (all)
-		printf("%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN],
+		printf("\n%u broken, %u slow, %u cannot tell, %u ok\n", n[VERDICT_BROKEN],
 		       n[VERDICT_SLOW], n[VERDICT_UNKNOWN], n[VERDICT_OK]);
 	else if (others)
-		printf("%u finding%s on which no path that is wanted depends: '--all' shows %s.\n",
+		printf("\n%u finding%s on which no path that is wanted depends: '--all' shows %s.\n",
 		       others, others == 1 ? "" : "s", others == 1 ? "it" : "them");
 }
 
@@ -144,10 +144,9 @@ void render_text(const struct doctor *d, const struct tool *tool, bool all)
 			one(d, tool, f);
 		}
 	}
-	putchar('\n');
 	counts(d, all);
 	if (!all && doctor_verdict(d) != VERDICT_OK)
-		puts("'--all' also shows what is ok; '--bundle FILE' collects what was read, for a report.");
+		puts("\n'--all' also shows what is ok; '--bundle FILE' collects what was read, for a report.");
 }
 
 int render_json(const struct doctor *d)

@@ -5,6 +5,7 @@
  * a driver, and the drives if GPUDirect Storage is installed.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,22 +100,47 @@ static void best(struct doctor *d, struct demand *want)
 	}
 }
 
+/* The best of them, with the fewest findings against it, is the one to mend. */
+static unsigned int fewest_obstacles(const struct doctor *d, const struct demand *want)
+{
+	unsigned int fewest = UINT_MAX;
+
+	for (unsigned int i = 0; i < d->paths->count; i++) {
+		for (unsigned int way = 0; way < WAYS; way++) {
+			const struct way_fact *w = &d->paths->paths[i].ways[way];
+
+			if (concerns(d, want, i) && want->ways & WAY(way) &&
+			    w->state == want->state && w->obstacles && w->obstacles < fewest)
+				fewest = w->obstacles;
+		}
+	}
+	return fewest;
+}
+
+static void count_way(struct doctor *d, const struct path *p, enum way way)
+{
+	for (unsigned int n = 0; n < d->count; n++) {
+		struct finding *f = &d->findings[n];
+
+		/* A finding that is less bad than the state decides nothing. */
+		if (f->verdict != VERDICT_OK && finding_bears_on(d, f, p, way) &&
+		    f->verdict == state_verdict(p->ways[way].state))
+			f->counts = true;
+	}
+}
+
 /* The findings that keep it from working, or from working well, count. */
 static void count_findings(struct doctor *d, const struct demand *want)
 {
+	unsigned int fewest = fewest_obstacles(d, want);
+
 	for (unsigned int i = 0; i < d->paths->count; i++) {
-		const struct path *p = &d->paths->paths[i];
-
 		for (unsigned int way = 0; way < WAYS; way++) {
-			if (!concerns(d, want, i) || !(want->ways & WAY(way)) ||
-			    p->ways[way].state != want->state)
-				continue;
-			for (unsigned int n = 0; n < d->count; n++) {
-				struct finding *f = &d->findings[n];
+			const struct way_fact *w = &d->paths->paths[i].ways[way];
 
-				if (f->verdict != VERDICT_OK && finding_bears_on(d, f, p, way))
-					f->counts = true;
-			}
+			if (concerns(d, want, i) && want->ways & WAY(way) &&
+			    w->state == want->state && w->obstacles == fewest)
+				count_way(d, &d->paths->paths[i], way);
 		}
 	}
 }

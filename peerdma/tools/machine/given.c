@@ -42,15 +42,41 @@ static bool node_exists(struct tree *t, const char *path)
 	return !tree_node(t, path, &node);
 }
 
-static bool gpu_given(struct tree *t, const struct device *d)
+/* NVIDIA's container runtime shows the folders of the GPUs that it gives, a bare /proc those of all. */
+static bool nvidia_given(struct tree *t, const struct device *d)
 {
 	const char *names;
 	char path[64];
 
-	if (d->vendor != 0x10de || tree_list(t, NVIDIA_GPUS, &names) || !*names)
+	if (tree_list(t, NVIDIA_GPUS, &names) || !*names)
 		return true;
 	snprintf(path, sizeof(path), "/dev/nvidia%d", d->minor);
 	return d->minor >= 0 && node_exists(t, path);
+}
+
+/* By a render node, as the kernel's graphics drivers (amdgpu, xe) make one; softgpu has a node of its own, too. */
+static bool has_node(struct tree *t, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s%.32s", strncmp(name, "renderD", 7) ? "/dev/" : "/dev/dri/", name);
+	return node_exists(t, path);
+}
+
+static bool drm_given(struct tree *t, const struct device *d)
+{
+	bool softgpu = device_is_softgpu(d);
+	const char *names;
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/%s", d->name, softgpu ? "softgpu" : "drm");
+	if (tree_list(t, path, &names) || !*names)
+		return true;
+	for (; *names; names = tree_next(names)) {
+		if ((softgpu || !strncmp(names, "renderD", 7)) && has_node(t, names))
+			return true;
+	}
+	return false;
 }
 
 static bool rdma_given(const struct machine *m, const struct rdma_name *r)
@@ -85,7 +111,11 @@ void given_read(struct machine *m)
 
 		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ?
 			nvidia_minor(m->tree, d) : -1;
-		d->given = !m->container || (d->kind == DEVICE_GPU ? gpu_given(m->tree, d) :
-					     d->kind == DEVICE_NIC ? adapter_given(m, d) : true);
+		d->given = true;
+		if (m->container && d->kind == DEVICE_GPU)
+			d->given = d->vendor == 0x10de ? nvidia_given(m->tree, d) :
+				drm_given(m->tree, d);
+		else if (m->container && d->kind == DEVICE_NIC)
+			d->given = adapter_given(m, d);
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "pins/accounts.h"
 #include "../doctor/doctor.h"
+#include "../doctor/wanted.h"
 #include "bar1/gpu_aperture.h"
 #include "../remote_cache.h"
 #include "../top/top.h"
@@ -275,18 +276,40 @@ static int caches(const struct tool *tool, struct metrics *m)
 
 /* ---- the doctor ---- */
 
-static int findings(struct machine *machine, struct metrics *m)
+/* As the doctor's configuration says.  The limits are this process's own, a service's: no program's. */
+static void what_is_wanted(const struct tool *tool, struct wanted *wanted, struct metrics *m)
 {
+	char why[256];
+	int ret = *tool->root ? -ENOENT : wanted_read(wanted, WANTED_FILE, why);
+
+	if (ret && ret != -ENOENT) {
+		warn("metrics: %s", why);
+		m->malformed = true;
+	}
+	wanted_ignore(wanted, "metrics", "limits", why);
+}
+
+static int findings(const struct tool *tool, struct machine *machine, struct metrics *m)
+{
+	struct wanted wanted = { 0 };
 	struct doctor d;
-	int ret = doctor_run(&d, machine, &(struct doctor_options){ .a = -1, .b = -1 });
+	int ret;
+
+	what_is_wanted(tool, &wanted, m);
+	ret = doctor_run(&d, machine, &(struct doctor_options){
+		.a = -1, .b = -1, .wanted = &wanted,
+	});
+	if (!ret)
+		metric_add(m, METRIC_DOCTOR_MACHINE, doctor_verdict(&d), NULL);
 
 	for (enum verdict v = VERDICT_OK; !ret && v <= VERDICT_BROKEN; v++)
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 0, "verdict", verdict_word(v), NULL);
 	for (unsigned int i = 0; !ret && i < d.count; i++) {
 		const struct finding *f = &d.findings[i];
+		enum verdict v = f->counts ? f->verdict : VERDICT_OK;
 
-		metric_add(m, METRIC_DOCTOR_FINDINGS, 1, "verdict", verdict_word(f->verdict), NULL);
-		metric_add(m, METRIC_DOCTOR_VERDICT, f->verdict, "check", f->check->name, "subject",
+		metric_add(m, METRIC_DOCTOR_FINDINGS, 1, "verdict", verdict_word(v), NULL);
+		metric_add(m, METRIC_DOCTOR_VERDICT, v, "check", f->check->name, "subject",
 			   f->subject, NULL);
 	}
 	doctor_free(&d);
@@ -309,7 +332,7 @@ static int doctor(const struct tool *tool, struct metrics *m)
 	ret = machine_read(&machine, tree);
 	source(m, "doctor", !ret || machine.tegra);
 	if (!ret || (ret != -ENOMEM && machine.tegra))
-		ret = findings(&machine, m);
+		ret = findings(tool, &machine, m);
 	machine_free(&machine);
 	tree_close(tree);
 	return ret == -ENOMEM ? ret : 0;

@@ -55,8 +55,10 @@ const struct metric_family metric_families[METRICS] = {
 	[METRIC_CACHE_REGISTERED] = BYTES("cache_registered", "Memory registered in a cache."),
 	[METRIC_CACHE_APERTURE] =
 		BYTES("cache_aperture", "GPU aperture that a cache's registrations hold."),
+	[METRIC_DOCTOR_MACHINE] =
+		GAUGE("doctor_machine_verdict", "Verdict on the paths that are wanted: 0 ok, 1 cannot tell, 2 slow, 3 broken."),
 	[METRIC_DOCTOR_VERDICT] = { .name = "peerdma_doctor_verdict", .worst = true,
-		.help = "Worst verdict of a check: 0 ok, 1 cannot tell, 2 slow, 3 broken." },
+		.help = "Worst finding of a check that a wanted path depends on: 0 ok, 1 cannot tell, 2 slow, 3 broken." },
 	[METRIC_DOCTOR_FINDINGS] =
-		GAUGE("doctor_findings", "Findings of peerdma doctor, by verdict."),
+		GAUGE("doctor_findings", "Findings of peerdma doctor, by verdict; ok if no wanted path depends on it."),
 };

@@ -5,14 +5,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "machine/gpu_names.h"
 #include "topo.h"
 #include "base/tool.h"
 
 static const char usage[] =
 	"Usage: peerdma topo [--json | --svg | --matrix | --tree] [--ascii] [--root DIR]\n"
 	"\n"
-	"GPUs, network adapters, NVMe drives and cards: how far each is from each other, and\n"
-	"how they hang together, with their links, BARs, IOMMU groups and NUMA nodes.\n"
+	"GPUs, network adapters, NVMe drives and cards: how far each is from each other, which\n"
+	"adapters are nearest to each GPU, and how they hang together, with their links, BARs,\n"
+	"IOMMU groups and NUMA nodes.\n"
 	"\n"
 	"  --matrix      only the matrix\n"
 	"  --tree        only the tree\n"
@@ -28,10 +30,12 @@ struct wish {
 	bool svg, matrix, tree;
 };
 
-static int show(const struct tool *tool, const struct machine *m, const struct wish *w)
+static int show(const struct tool *tool, const struct nears *n, const struct wish *w)
 {
+	const struct machine *m = n->m;
+
 	if (tool->json)
-		return topo_json(m);
+		return topo_json(n);
 	if (w->svg) {
 		topo_svg(m);
 		return EXIT_OK;
@@ -41,11 +45,13 @@ static int show(const struct tool *tool, const struct machine *m, const struct w
 		return EXIT_OK;
 	}
 	if (!w->tree) {
-		topo_matrix(m);
+		topo_matrix(m, tool->width);
 		topo_legend();
 	}
-	if (!w->tree && !w->matrix)
+	if (!w->tree && !w->matrix) {
+		topo_near(n);
 		putchar('\n');
+	}
 	if (!w->matrix)
 		topo_tree(m, tool->ascii);
 	if (m->virtual && !w->tree)
@@ -53,9 +59,20 @@ static int show(const struct tool *tool, const struct machine *m, const struct w
 	return EXIT_OK;
 }
 
+/* machine_read()'s errors. */
+static int read_all(struct machine *m, struct nears *n, struct tree *tree)
+{
+	int ret = machine_read(m, tree);
+
+	if (!ret)
+		ret = gpu_names_read(m);
+	return ret ? ret : nears_read(m, n);
+}
+
 int cmd_topo(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
+	struct nears n = { 0 };
 	struct tree *tree;
 	struct wish w = { 0 };
 	const struct tool_own own[] = {
@@ -76,7 +93,7 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 		warn("topo: %s: %s", tool->root, strerror(errno));
 		return EXIT_ERROR;
 	}
-	ret = machine_read(&m, tree);
+	ret = read_all(&m, &n, tree);
 	if (ret == -ENOMEM)
 		warn("topo: out of memory");
 	else if (ret)
@@ -84,7 +101,8 @@ int cmd_topo(struct tool *tool, int argc, char **argv)
 	if (ret)
 		ret = ret == -ENOMEM ? EXIT_ERROR : EXIT_UNKNOWN;
 	else
-		ret = show(tool, &m, &w);
+		ret = show(tool, &n, &w);
+	nears_free(&n);
 	machine_free(&m);
 	tree_close(tree);
 	return ret;

@@ -79,8 +79,9 @@ static void json_device(struct json_object *o, const struct machine *m, const st
 	}
 }
 
-int topo_json(const struct machine *m)
+int topo_json(const struct nears *n)
 {
+	const struct machine *m = n->m;
 	struct json_object *o = json_new("peerdma-topo/1"), *devices, *pairs, *pair;
 	int meet;
 
@@ -103,5 +104,6 @@ int topo_json(const struct machine *m)
 			json_text(pair, "meet", meet >= 0 ? m->devices[meet].name : NULL);
 		}
 	}
+	topo_json_near(o, n);
 	return json_print(o);
 }

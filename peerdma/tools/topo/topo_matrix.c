@@ -30,29 +30,65 @@ const char *iommu_text(enum iommu_mode mode)
 	return words[mode];
 }
 
-static void cell(const char *s)
+#define CELL	7	/* "GPU0   ", with the blank behind it */
+#define NUMA	4
+
+static void cell(const char *s, bool last)
 {
-	text_pad(s, 6);
-	putchar(' ');
+	text_pad(s, last ? 0 : CELL - 1);
+	putchar(last ? '\n' : ' ');
 }
 
-void topo_matrix(const struct machine *m)
+static void numa_cell(const struct device *d)
 {
 	char node[16];
+
+	snprintf(node, sizeof(node), "%d", d->numa);
+	cell(d->numa_known ? node : "?", true);
+}
+
+/* The columns from `from' up to `to'; the NUMA nodes are behind the last one. */
+static void block(const struct machine *m, unsigned int from, unsigned int to)
+{
+	bool last = to == m->shown_count;
 	int meet;
 
-	cell("");
-	for (unsigned int i = 0; i < m->shown_count; i++)
-		cell(m->devices[m->shown[i]].label);
-	puts("NUMA");
+	cell("", false);
+	for (unsigned int j = from; j < to; j++)
+		cell(m->devices[m->shown[j]].label, !last && j == to - 1);
+	if (last)
+		cell("NUMA", true);
 	for (unsigned int i = 0; i < m->shown_count; i++) {
 		const struct device *d = &m->devices[m->shown[i]];
 
-		cell(d->label);
-		for (unsigned int j = 0; j < m->shown_count; j++)
-			cell(path_name(path_between(m, m->shown[i], m->shown[j], &meet)));
-		snprintf(node, sizeof(node), "%d", d->numa);
-		puts(d->numa_known ? node : "?");
+		cell(d->label, false);
+		for (unsigned int j = from; j < to; j++)
+			cell(path_name(path_between(m, m->shown[i], m->shown[j], &meet)),
+			     !last && j == to - 1);
+		if (last)
+			numa_cell(d);
+	}
+}
+
+/* How many columns a block has: blocks are about as wide as each other. */
+static unsigned int block_columns(unsigned int count, unsigned int width)
+{
+	unsigned int most = width < 2 * CELL + NUMA ? 1 : (width - CELL - NUMA) / CELL, blocks;
+
+	if (!width || count <= most)
+		return count;
+	blocks = (count + most - 1) / most;
+	return (count + blocks - 1) / blocks;
+}
+
+void topo_matrix(const struct machine *m, unsigned int width)
+{
+	unsigned int columns = block_columns(m->shown_count, width);
+
+	for (unsigned int from = 0; from < m->shown_count; from += columns) {
+		if (from)
+			putchar('\n');
+		block(m, from, from + columns < m->shown_count ? from + columns : m->shown_count);
 	}
 }
 

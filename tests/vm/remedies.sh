@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What peerdma doctor says is to be done, is done, in its words: then it does not say so again.
+# vm-with: pod
+# vm-allow: ^(eth0|eth1|lo) speed is unknown
+# vm: --gpus 1 --nics 1 --cards 1 --timeout 300
+# vm-more: --gpus 1 --nics 1 --cards 1 --timeout 300 --kernel {6.1,6.12,7.2}
+
+. "$TOP/tests/vm/lib.sh"
+. "$TOP/tests/vm/rdma.sh"
+
+modules="softgpu nvidia peerdma peerdma_nvidia peerdma_peer_core peerdma_peermem"
+tool=$BUILD/peerdma/tools/peerdma
+told=/tmp/told
+export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$BUILD/peerdma/lib"
+
+# modprobe MODULE: of this project's too, which are installed nowhere here; with those that it depends on.
+modprobe() {
+	[ -e "$MODDIR/$1.ko" ] || {
+		command modprobe "$@"
+		return
+	}
+	for needed in $(modinfo -F depends "$MODDIR/$1.ko" | tr , ' ') "$1"; do
+		[ -e "/sys/module/$needed" ] || [ ! -e "$MODDIR/$needed.ko" ] || load_modules "$needed"
+	done
+}
+
+# until_port STATE: it changes a moment after what is done to it.
+until_port() {
+	for _ in $(seq 100); do
+		! grep -q "$1" /sys/class/infiniband/rxe0/ports/1/state || return 0
+		sleep 0.1
+	done
+	die "the port is not $1"
+}
+
+as=				# whom the doctor examines the machine for
+# remedy CHECK SUBJECT: what is to be done for it, of findings that are not ok; empty: there is none.
+remedy() {
+	# shellcheck disable=SC2086 # options
+	$as "$tool" doctor --json >$told || :
+	python3 - "$1" "$2" $told <<'END'
+import json, sys
+check, subject, told = sys.argv[1:]
+for f in json.load(open(told))["findings"]:
+    if (f["check"], f["subject"]) == (check, subject) and f["remedy"]:
+        print(f["remedy"])
+END
+}
+
+# cured CHECK SUBJECT COMMAND: the remedy names the command; after it, there is none.
+cured() {
+	said=$(remedy "$1" "$2")
+	case $said in
+	*"$3"*) ;;
+	*) die "$1, $2: it does not say '$3' but '$said': $(cat $told)" ;;
+	esac
+	eval "$3" || die "$1, $2: '$3' fails"
+	said=$(remedy "$1" "$2")
+	[ -z "$said" ] || die "$1, $2: after '$3' it says: $said"
+	echo "cured: $1, $2: $3"
+}
+
+rdma_start
+# Its driver, then the client that gives its memory to the adapter.
+cured gpu GPU0 "modprobe softgpu"
+load_modules nvidia
+cured adapter "NIC0 rxe0 (software)" "modprobe peerdma_peermem"
+cured peerdma peerdma.ko "modprobe peerdma_nvidia"
+
+# Nodes that the user may not open, and limits that bind the user.
+uverbs=$(ls /dev/infiniband/uverbs*)
+chmod 0600 "$uverbs"
+as="setpriv --reuid 65534 --regid 65534 --clear-groups"
+said=$(remedy nodes "$uverbs")
+case $said in
+*"give the user the node's group"*) chgrp 65534 "$uverbs" && chmod 0660 "$uverbs" ;;
+*) die "the node: $said: $(cat $told)" ;;
+esac
+[ -z "$(remedy nodes "$uverbs")" ] || die "the node's group is the user's, and it says: $(remedy nodes "$uverbs")"
+ulimit -l 64
+case $(remedy limits "Max locked memory") in
+*"* - memlock unlimited"*) ulimit -H -l unlimited && ulimit -l unlimited ;;
+*) die "the limit: $(cat $told)" ;;
+esac
+[ -z "$(remedy limits "Max locked memory")" ] || die "no limit, and it says: $(remedy limits "Max locked memory")"
+as=
+
+# The port.
+ip link set eth0 down
+until_port DOWN
+case $(remedy port NIC0) in
+*"ip link set DEVICE up"*) ip link set eth0 up ;;
+*) die "the port: $(cat $told)" ;;
+esac
+until_port ACTIVE
+[ -z "$(remedy port NIC0)" ] || die "the port is up, and it says: $(remedy port NIC0)"
+
+rdma link delete rxe0
+unload_modules $modules
+unload_modules peerdma_hca
