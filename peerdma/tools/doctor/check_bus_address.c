@@ -40,8 +40,8 @@ static void run(struct doctor *d)
 		if (!trap(d, p))
 			continue;
 		has = kernel_config(d, "PCI_P2PDMA", file);
-		f = say_pair(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK : VERDICT_UNKNOWN,
-			     p, WAY(WAY_P2PDMA) | WAY(WAY_DMABUF));
+		f = say_pair(d, has == 'y' ? VERDICT_BROKEN : has == 'n' ? VERDICT_OK :
+			     VERDICT_UNKNOWN, p, WAY(WAY_P2PDMA) | WAY(WAY_DMABUF));
 		evidence(d, f, "path", "%s, below one switch of a virtual machine",
 			 path_name(p->path));
 		evidence(d, f, "IOMMU", "translating");

@@ -33,8 +33,8 @@ static bool any_active(const struct doctor *d)
 	return false;
 }
 
-static const char *port_file(struct doctor *d, const char *adapter, const char *port, const char *file,
-			     char out[48])
+static const char *port_file(struct doctor *d, const char *adapter, const char *port,
+			     const char *file, char out[48])
 {
 	char path[160];
 
@@ -84,8 +84,8 @@ static void down(struct doctor *d, unsigned int nic, const char *adapter)
 {
 	bool nearest = is_nearest(d, (int)nic), others = any_active(d);
 	char state[48], physical[48], layer[48];
-	struct finding *f = say_device(d, !nearest ? VERDICT_OK : others ? VERDICT_SLOW : VERDICT_BROKEN,
-				       nic, WAYS_RDMA);
+	struct finding *f = say_device(d, !nearest ? VERDICT_OK : others ? VERDICT_SLOW :
+				       VERDICT_BROKEN, nic, WAYS_RDMA);
 
 	evidence_ports(d, f, adapter);
 	if (!nearest) {

@@ -73,8 +73,8 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root || w->quiet || w->need ||
-			   w->ignore || w->config)) {
+	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root || w->quiet ||
+			   w->need || w->ignore || w->config)) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
 		     "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);

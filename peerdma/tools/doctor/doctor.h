@@ -35,7 +35,7 @@ enum way {
 	WAY_PEERMEM,	/* ibv_reg_mr() of the GPU's address, by a peer-memory client */
 	WAY_NVP2P,	/* nvidia_p2p_get_pages() by the peer's own driver */
 	WAY_P2PDMA,	/* the kernel's p2pdma: the memory has struct pages */
-	WAY_COHERENT,	/* the processor's link to the GPU is coherent: addresses are the processor's */
+	WAY_COHERENT,	/* the processor's link to the GPU is: addresses are the processor's */
 	WAY_HOST,	/* host memory, and a copy unless the GPU's memory is host memory */
 	WAYS
 };

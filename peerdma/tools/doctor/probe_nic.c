@@ -138,7 +138,8 @@ static void carry(struct trial *t, struct rdma_place gpu, bool to_gpu, bool by_r
 		snprintf(out->text, sizeof(out->text), "%s", p->why);
 }
 
-static void judge(struct trial *t, const struct nic_way *way, const char *what, const struct result *r)
+static void judge(struct trial *t, const struct nic_way *way, const char *what,
+		  const struct result *r)
 {
 	struct doctor *d = t->d;
 	struct finding *f = say(d, r->failed || r->wrong ? VERDICT_BROKEN :

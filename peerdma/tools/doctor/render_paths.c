@@ -91,11 +91,14 @@ void render_headline(const struct doctor *d)
 
 static bool alike(const struct doctor *d, const struct path *a, const struct path *b)
 {
+	const struct device *devices = d->machine->devices;
+
 	if (a->path != b->path || (a->peer < 0) != (b->peer < 0) ||
-	    (a->peer >= 0 && d->machine->devices[a->peer].kind != d->machine->devices[b->peer].kind))
+	    (a->peer >= 0 && devices[a->peer].kind != devices[b->peer].kind))
 		return false;
 	for (unsigned int way = 0; way < WAYS; way++) {
-		if (a->ways[way].state != b->ways[way].state || strcmp(a->ways[way].why, b->ways[way].why))
+		if (a->ways[way].state != b->ways[way].state ||
+		    strcmp(a->ways[way].why, b->ways[way].why))
 			return false;
 	}
 	return true;
@@ -233,7 +236,8 @@ void render_paths_json(const struct doctor *d, struct json_object *o)
 
 		item = json_append(array);
 		device_json(d, item, "gpu", (int)want->gpu);
-		device_json(d, item, "peer", want->path < 0 ? -1 : d->paths->paths[want->path].peer);
+		device_json(d, item, "peer",
+			    want->path < 0 ? -1 : d->paths->paths[want->path].peer);
 		ways = json_array_in(item, "ways");
 		for (unsigned int way = 0; way < WAYS; way++) {
 			if (want->ways & WAY(way))

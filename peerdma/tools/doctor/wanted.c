@@ -176,8 +176,9 @@ int wanted_weigh(struct doctor *d)
 {
 	const struct machine *m = d->machine;
 
-	d->paths->demands = calloc((size_t)d->paths->count + (size_t)m->count * (WANTED_MAX + 1) + 1,
-				   sizeof(struct demand));
+	size_t most = (size_t)d->paths->count + (size_t)m->count * (WANTED_MAX + 1) + 1;
+
+	d->paths->demands = calloc(most, sizeof(struct demand));
 	if (!d->paths->demands)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < m->count; i++) {
@@ -192,16 +193,20 @@ int wanted_weigh(struct doctor *d)
 	for (unsigned int i = 0; i < d->count; i++) {
 		struct finding *f = &d->findings[i];
 
-		f->counts |= !f->ways && !f->ignored &&
-			     (f->verdict == VERDICT_BROKEN ||
-			      (f->verdict != VERDICT_OK && wanted_check(d->wanted, f->check->name)));
+		if (f->ways || f->ignored || f->verdict == VERDICT_OK)
+			continue;
+		f->counts |= f->verdict == VERDICT_BROKEN ||
+			     wanted_check(d->wanted, f->check->name);
 	}
 	return 0;
 }
 
 enum verdict doctor_verdict(const struct doctor *d)
 {
-	static const unsigned int rank[] = { [VERDICT_OK] = 0, [VERDICT_SLOW] = 1, [VERDICT_UNKNOWN] = 2, [VERDICT_BROKEN] = 3 };
+	/* Slow is known to work. */
+	static const unsigned int rank[] = {
+		[VERDICT_OK] = 0, [VERDICT_SLOW] = 1, [VERDICT_UNKNOWN] = 2, [VERDICT_BROKEN] = 3,
+	};
 	enum verdict worst = VERDICT_OK;
 
 	for (unsigned int i = 0; i < d->paths->demand_count; i++) {

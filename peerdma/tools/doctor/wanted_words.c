@@ -59,7 +59,8 @@ static void wrong(const char *from, const char *kind, const char *word, word_at 
 	if (meant && used < 256)
 		snprintf(why + used, 256 - used, "; did you mean '%s'?", meant);
 	for (size_t i = 0; !meant && i < n && used < 256; i++)
-		used += (size_t)snprintf(why + used, 256 - used, "%s%s", i ? ", " : "; there are ", names[i]);
+		used += (size_t)snprintf(why + used, 256 - used, "%s%s",
+					 i ? ", " : "; there are ", names[i]);
 }
 
 static bool add_need(struct wanted *w, const char *from, const char *word, char why[256])
@@ -85,7 +86,8 @@ static bool add_ignored(struct wanted *w, const char *from, const char *word, ch
 	size_t length = strcspn(word, ":"), n = 0;
 	char check[sizeof(w->ignored[0].check)];
 
-	snprintf(check, sizeof(check), "%.*s", (int)(length < sizeof(check) ? length : sizeof(check)), word);
+	snprintf(check, sizeof(check), "%.*s",
+		 (int)(length < sizeof(check) ? length : sizeof(check)), word);
 	while (checks[n] && strcmp(checks[n]->name, check))
 		n++;
 	if (!checks[n]) {
@@ -99,8 +101,10 @@ static bool add_ignored(struct wanted *w, const char *from, const char *word, ch
 	return true;
 }
 
-static bool each_word(struct wanted *w, const char *from, const char *words, const unsigned int *count,
-		      bool (*add)(struct wanted *, const char *, const char *, char *), char why[256])
+typedef bool (*add_word)(struct wanted *w, const char *from, const char *word, char why[256]);
+
+static bool each_word(struct wanted *w, const char *from, const char *words,
+		      const unsigned int *count, add_word add, char why[256])
 {
 	char word[128];
 	bool any = false;
@@ -111,7 +115,8 @@ static bool each_word(struct wanted *w, const char *from, const char *words, con
 		while (length && s[length - 1] == ' ')
 			length--;
 		if (*count == WANTED_MAX || length >= sizeof(word)) {
-			snprintf(why, 256, "%s: too %s", from, length < sizeof(word) ? "many words" : "long a word");
+			snprintf(why, 256, "%s: too %s", from,
+				 length < sizeof(word) ? "many words" : "long a word");
 			return false;
 		}
 		snprintf(word, sizeof(word), "%.*s", (int)length, s);
