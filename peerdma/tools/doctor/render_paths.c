@@ -190,6 +190,73 @@ void render_paths(const struct doctor *d, const struct tool *tool, bool all)
 	}
 }
 
+/* ---- what was asked for, and is not met ---- */
+
+static bool same_need(const struct demand *a, const struct demand *b)
+{
+	return a->path < 0 && b->path < 0 && a->ways == b->ways && a->peer == b->peer &&
+	       a->state == b->state;
+}
+
+static const char *peer_word(enum device_kind kind)
+{
+	return kind == DEVICE_NIC ? "an RDMA adapter" : kind == DEVICE_NVME ? "a drive" : "a card";
+}
+
+static void need_text(const struct demand *want, char *out, size_t size)
+{
+	size_t used = 0;
+
+	if (want->peer != DEVICE_OTHER) {
+		snprintf(out, size, "%s, by any way", peer_word(want->peer));
+		return;
+	}
+
+	for (unsigned int way = 0; way < WAYS; way++) {
+		if (want->ways & WAY(way) && used < size)
+			used += (size_t)snprintf(out + used, size - used, "%s%s",
+						 used ? " or " : "", way_word((enum way)way));
+	}
+}
+
+static const char *gpu_label(const struct doctor *d, const struct demand *want)
+{
+	return d->machine->devices[want->gpu].label;
+}
+
+void render_unmet(const struct doctor *d, const struct tool *tool)
+{
+	const struct path_table *t = d->paths;
+	char line[512], need[200];
+	bool any = false;
+
+	for (unsigned int i = 0; i < t->demand_count; i++) {
+		const struct demand *want = &t->demands[i];
+		bool before = false;
+		size_t used = 0;
+
+		for (unsigned int k = 0; k < i; k++)
+			before |= same_need(&t->demands[k], want);
+		if (want->path >= 0 || want->state == STATE_WORKS || before)
+			continue;
+		need_text(want, need, sizeof(need));
+		for (unsigned int k = i; k < t->demand_count; k++) {
+			if (same_need(&t->demands[k], want) && used < sizeof(line))
+				used += (size_t)snprintf(line + used, sizeof(line) - used,
+							 "%s%s", used ? ", " : "",
+							 gpu_label(d, &t->demands[k]));
+		}
+		if (used < sizeof(line))
+			snprintf(line + used, sizeof(line) - used, ": %s: %s", need,
+				 want->state == STATE_NOT_APPLICABLE ?
+				 "there is no peer here that could" : state_word(want->state));
+		if (!any)
+			putchar('\n');
+		any = true;
+		render_wrapped(tool, "needed", line);
+	}
+}
+
 /* ---- JSON ---- */
 
 static void device_json(const struct doctor *d, struct json_object *o, const char *key, int device)
