@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import machines
 from machines import GIB, MIB
 
-TESTED_ELSEWHERE = {9}          # ports
-
 
 @dataclass(frozen=True)
 class Kind:
-    kind: int                   # of the list in docs/doctor.md's order of tests; see test_kinds.py
+    kind: int                   # what is special of it: the comments in the table
     name: str
     source: str                 # a public report, a maker's document, or "reported by users"
     base: object                # a function of machines.py; None: an empty machine
@@ -108,6 +106,10 @@ def arm(part, *vendor):
 
 def iommu(kind="DMA-FQ"):
     return lambda m: m.iommu(kind)
+
+
+def ports(*names, physical="3: Disabled"):
+    return lambda m: [m.port_of(name, "1: DOWN", physical, "Ethernet") for name in names]
 
 
 def card(ids, kind, driver, place="0000:02:00.0", below="0000:00:1c.0"):
@@ -432,6 +434,14 @@ KINDS = (
          (device("0000:00:02.0", "pci0000:00", (0x8086, 0xa780), 0x030000, 0, bars=((0, 16 * MIB), (2, 256 * MIB)), driver="i915"),
           device("0000:0b:00.0", "0000:00:1d.0", (0x1002, 0x164e), 0x030000, 0, bars=((0, 256 * MIB),))),
          WORKS, "none here that would take it", ("GPU0 and any peer",), ("GPU1", "amdgpu")),
+    # 9: ports
+    Kind(9, "all ports are down", "reported by users: \"no problem found\", and nothing is sent", one_socket, (ports("mlx5_0", "mlx5_1"),), FAILS,
+         "does not work", ("no adapter is connected", "1: DOWN, 3: Disabled")),
+    Kind(9, "the nearest adapter is down", "the same", machines.server, (ports("mlx5_0", "mlx5_1"),), SLOW, "more slowly",
+         ("nearest adapter is not connected",)),
+    Kind(9, "one of two adapters is down", MADE_UP, one_socket, (ports("mlx5_0"),), WORKS, "should work", ("GPU0 and NIC1",)),
+    Kind(9, "port of a virtual machine", "the same: a cable is not its tenant's", guest, (ports("mlx5_0", physical="2: Polling"),), FAILS,
+         "does not work", ("ask the provider of this virtual machine for an adapter",), ("cable",), virtual=True),
     # 10: logs
     Kind(10, "programs' own errors", "NVIDIA's Xid documentation: 13, 31, 43, 45, 68, 69", one_socket,
          (PROPRIETARY, log(*(f"NVRM: Xid (PCI:0000:13:00): {n}, pid=812, name=train" for n in (13, 31, 43, 45, 68, 69)))), WORKS,

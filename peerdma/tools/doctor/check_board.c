@@ -12,7 +12,8 @@ static bool applies(const struct doctor *d)
 }
 
 /* NVML's name, that of pci.ids, or the driver's own: where its library is not installed.  NULL: none is there. */
-static const char *name_of(struct doctor *d, const struct device *g, const char **source, char model[64])
+static const char *name_of(struct doctor *d, const struct device *g, const char **source,
+			   char model[64])
 {
 	*source = "NVML";
 	for (size_t i = 0; !d->gpus_error && i < d->gpus.count; i++) {
@@ -40,7 +41,8 @@ static void run(struct doctor *d)
 		name = name_of(d, g, &source, model);
 		if (!name && g->memory == MEMORY_COHERENT) {
 			f = say_device(d, VERDICT_OK, i, WAYS_PCI);
-			evidence(d, f, "coherent link", "%04x:%04x: a data-centre board", g->vendor, g->device);
+			evidence(d, f, "coherent link", "%04x:%04x: a data-centre board", g->vendor,
+				 g->device);
 		} else if (!name) {
 			f = say_device(d, VERDICT_UNKNOWN, i, WAYS_PCI);
 			evidence(d, f, "name", "neither NVML nor pci.ids nor the driver names it");

@@ -46,7 +46,8 @@ static void translating(struct doctor *d, struct finding *f, const struct device
 	consequence(d, f, "every access has to go up to the processor to be translated, past any switch; a driver that uses "
 		    "physical addresses of the GPU's BAR instead of mapping them (dma_map_resource) writes elsewhere or nowhere");
 	if (d->machine->confidential == CONFIDENTIAL_SNP_HOST) {
-		evidence(d, f, d->machine->confidential_source, "%s", d->machine->confidential_value);
+		evidence(d, f, d->machine->confidential_source, "%s",
+			 d->machine->confidential_value);
 		remedy(d, f, "leave it so for SEV-SNP guests, which need a translating IOMMU: iommu=pt turns SNP off; "
 		       "without such guests, load kvm_amd with sev_snp=0 and boot with iommu=pt");
 		return;
@@ -59,12 +60,13 @@ static void one(struct doctor *d, unsigned int client)
 	static const char *const values[] = { "cannot be read", "off for this device", "identity",
 					      "DMA: translating" };
 	const struct device *x = &d->machine->devices[client];
+	bool passes = x->ats && passes_translated(d, client);
 	struct finding *f;
 	char file[64];
 
 	f = say_device(d, x->iommu == IOMMU_UNKNOWN ? VERDICT_UNKNOWN :
-		       x->iommu == IOMMU_TRANSLATING && !(x->ats && passes_translated(d, client)) ? VERDICT_SLOW :
-		       VERDICT_OK, client, WAYS_PCI);
+		       x->iommu == IOMMU_TRANSLATING && !passes ? VERDICT_SLOW : VERDICT_OK,
+		       client, WAYS_PCI);
 	source(x, file);
 	evidence(d, f, file, "%s", values[x->iommu]);
 	if (x->iommu == IOMMU_UNKNOWN) {

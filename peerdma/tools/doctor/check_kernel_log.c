@@ -29,7 +29,8 @@ static void count(struct doctor *d, struct hits *h, const struct hit *new)
 	for (unsigned int i = 0; i < h->count; i++) {
 		struct hit *old = &h->hits[i];
 
-		if (old->trouble != new->trouble || old->device != new->device || old->gpu != new->gpu)
+		if (old->trouble != new->trouble || old->device != new->device ||
+		    old->gpu != new->gpu)
 			continue;
 		old->count++;
 		old->last = new->last;

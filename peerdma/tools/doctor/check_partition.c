@@ -39,7 +39,8 @@ static struct finding *say_minor(struct doctor *d, const char *minor)
 		const struct device *g = &d->machine->devices[i];
 
 		if (g->kind == DEVICE_GPU && g->minor >= 0 && (uint64_t)g->minor == n)
-			return device_concerned(d, i) ? say_device(d, VERDICT_SLOW, i, WAYS_PCI) : NULL;
+			return device_concerned(d, i) ?
+				say_device(d, VERDICT_SLOW, i, WAYS_PCI) : NULL;
 	}
 	f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", minor);
 	f->ways = WAYS_PCI;

@@ -15,7 +15,8 @@ static void another_way(struct doctor *d, const struct pair *p)
 	struct finding *f = say_pair(d, VERDICT_OK, p, WAYS_ALL);
 	const struct device *gpu = pair_gpu(d, p);
 
-	evidence(d, f, "memory", "%s: %s", gpu->label, gpu->memory == MEMORY_UNIFIED ? "the processor's own" :
+	evidence(d, f, "memory", "%s: %s", gpu->label,
+		 gpu->memory == MEMORY_UNIFIED ? "the processor's own" :
 		 "at the end of a coherent link to the processor");
 	consequence(d, f, "the other device reaches it as it reaches host memory, not peer to peer over PCI Express");
 }

@@ -139,7 +139,8 @@ static bool did_not_load(struct doctor *d, const struct need_of *n)
 {
 	char line[200];
 
-	if (!log_module_failed(d, "nvidia_peermem", line) && !log_module_failed(d, "nv_peer_mem", line))
+	if (!log_module_failed(d, "nvidia_peermem", line) &&
+	    !log_module_failed(d, "nv_peer_mem", line))
 		return false;
 	evidence(d, n->finding, TREE_LOG, "%s", line);
 	consequence(d, n->finding, "it is installed and did not load: it was built for another RDMA core, or another release of NVIDIA's driver%s",
@@ -172,7 +173,8 @@ static bool other_core(struct doctor *d, const struct need_of *n, char *file)
 	char mine[16], theirs[16], path[160];
 	size_t length;
 
-	if (*file != '/' || tree_command(d->tree, "modversions-nvidia-peermem", versions, &data, &length) ||
+	if (*file != '/' ||
+	    tree_command(d->tree, "modversions-nvidia-peermem", versions, &data, &length) ||
 	    !crc_of(data, mine) || !core_crc(d, theirs, path) || !strcmp(mine, theirs))
 		return false;
 	evidence(d, n->finding, file, REGISTER " %s", mine);
@@ -191,7 +193,8 @@ static void installed(struct doctor *d, const struct need_of *n, const char *mod
 
 	modinfo_field(modinfo, "filename", file, sizeof(file));
 	modinfo_field(modinfo, "depends", depends, sizeof(depends));
-	evidence(d, n->finding, "modinfo nvidia-peermem", "depends: %s", *depends ? depends : "nothing");
+	evidence(d, n->finding, "modinfo nvidia-peermem", "depends: %s",
+		 *depends ? depends : "nothing");
 	if (!strstr(depends, "ib_")) {
 		consequence(d, n->finding, "it was built without the RDMA core's peer-memory symbols: modprobe says \"Invalid argument\"%s", n->also);
 		remedy(d, n->finding, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");

@@ -35,7 +35,8 @@ static void run(struct doctor *d)
 {
 	const struct machine *m = d->machine;
 	bool power8 = m->arch == ARCH_POWER && strstr(m->cpu_vendor, "POWER8"), grace = is_grace(d);
-	struct finding *f = say(d, m->arch == ARCH_X86 || grace ? VERDICT_OK : power8 ? VERDICT_BROKEN :
+	struct finding *f = say(d, m->arch == ARCH_X86 || grace ? VERDICT_OK :
+				power8 ? VERDICT_BROKEN :
 				VERDICT_UNKNOWN, "the processor");
 
 	f->ways = WAYS_PCI;

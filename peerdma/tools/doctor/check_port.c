@@ -98,7 +98,12 @@ static void down(struct doctor *d, unsigned int nic, const char *adapter)
 	port_file(d, adapter, "1", "state", state);
 	port_file(d, adapter, "1", "phys_state", physical);
 	port_file(d, adapter, "1", "link_layer", layer);
-	remedy(d, f, "%s", remedy_of(physical, state, !strcmp(layer, "Ethernet")));
+	/* Turned off, it is this machine's to turn on; a cable is not a tenant's. */
+	if (*physical == '3')
+		remedy(d, f, "%s", remedy_of(physical, state, !strcmp(layer, "Ethernet")));
+	else
+		remedy_owner(d, f, "an adapter whose port is connected", "%s",
+			     remedy_of(physical, state, !strcmp(layer, "Ethernet")));
 }
 
 /* -1: cannot be seen.  Addresses themselves are read nowhere: they would be in bundles. */

@@ -62,7 +62,8 @@ enum refusal {
 	/* By peerdma.ko, or by the GPU's driver by Linux's rules, which are much the same */
 	REFUSED,
 	UP_TO_NVIDIA,		/* its driver has rules of its own, by which peerdma.ko goes */
-	UP_TO_PROVIDER,		/* the same, and what is below a virtual machine its provider has decided */
+	/* The same, and what is below a virtual machine its provider has decided */
+	UP_TO_PROVIDER,
 	OVERRIDDEN,
 };
 
@@ -102,7 +103,9 @@ static void refused(struct doctor *d, struct finding *f, const struct peerdma_pa
 }
 
 /* Of a path that the rules allow, or do not know. */
-enum reach_verdict { REACH_UNKNOWN, REACH_REFUSED, REACH_DETOUR, REACH_DIRECT, REACH_UNREAD, REACH_SNP, REACH_OK };
+enum reach_verdict {
+	REACH_UNKNOWN, REACH_REFUSED, REACH_DETOUR, REACH_DIRECT, REACH_UNREAD, REACH_SNP, REACH_OK,
+};
 
 static enum reach_verdict judge(const struct doctor *d, const struct reach *r)
 {
@@ -114,7 +117,8 @@ static enum reach_verdict judge(const struct doctor *d, const struct reach *r)
 		return REACH_UNKNOWN;
 	if (rule == PEERDMA_PATH_NOT_SUPPORTED)
 		return REACH_REFUSED;
-	if (rule == PEERDMA_PATH_THROUGH_HOST_BRIDGE && d->machine->confidential == CONFIDENTIAL_SNP_HOST)
+	if (rule == PEERDMA_PATH_THROUGH_HOST_BRIDGE &&
+	    d->machine->confidential == CONFIDENTIAL_SNP_HOST)
 		return REACH_SNP;
 	if (r->facts.redirected)
 		return REACH_DETOUR;
@@ -125,7 +129,8 @@ static enum verdict verdict_of(enum reach_verdict v, enum refusal how)
 {
 	switch (v) {
 	case REACH_REFUSED:
-		return how == REFUSED ? VERDICT_BROKEN : how == UP_TO_PROVIDER ? VERDICT_OK : VERDICT_UNKNOWN;
+		return how == REFUSED ? VERDICT_BROKEN :
+		       how == UP_TO_PROVIDER ? VERDICT_OK : VERDICT_UNKNOWN;
 	case REACH_DETOUR:
 		return VERDICT_SLOW;
 	case REACH_DIRECT:
@@ -136,7 +141,8 @@ static enum verdict verdict_of(enum reach_verdict v, enum refusal how)
 	}
 }
 
-static void evidence_rules(struct doctor *d, struct finding *f, const struct pair *p, const struct reach *r)
+static void evidence_rules(struct doctor *d, struct finding *f, const struct pair *p,
+			   const struct reach *r)
 {
 	const struct peerdma_path_rule *rule = peerdma_path_rule(r->reason);
 
@@ -163,7 +169,8 @@ static void not_known(struct doctor *d, struct finding *f, const struct reach *r
 	}
 	consequence(d, f, r->unread >= 0 ? "only root can read whether functions on the path redirect (ACS)" :
 		    "not known whether an IOMMU translates for the device");
-	remedy(d, f, r->unread >= 0 ? "run 'peerdma doctor' as root" : "see the finding about the IOMMU");
+	remedy(d, f, r->unread >= 0 ? "run 'peerdma doctor' as root" :
+	       "see the finding about the IOMMU");
 }
 
 static void detour(struct doctor *d, struct finding *f)

@@ -167,7 +167,8 @@ const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
 bool device_concerned(const struct doctor *d, unsigned int i);
 bool any_gpu_of(const struct doctor *d, unsigned int vendor);
 /* A GPU that is concerned, of that maker (0: of any), and whose memory is there */
-bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor, enum gpu_memory memory);
+bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor,
+		 enum gpu_memory memory);
 bool any_gpu_with(const struct doctor *d, unsigned int vendor, enum gpu_memory memory);
 /* One whose memory is not the processor's own */
 bool any_gpu_apart(const struct doctor *d, unsigned int vendor);

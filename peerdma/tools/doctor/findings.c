@@ -187,7 +187,8 @@ bool any_gpu_of(const struct doctor *d, unsigned int vendor)
 	return false;
 }
 
-bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor, enum gpu_memory memory)
+bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor,
+		 enum gpu_memory memory)
 {
 	const struct device *g = &d->machine->devices[i];
 
@@ -206,7 +207,8 @@ bool any_gpu_with(const struct doctor *d, unsigned int vendor, enum gpu_memory m
 
 bool any_gpu_apart(const struct doctor *d, unsigned int vendor)
 {
-	return any_gpu_with(d, vendor, MEMORY_BEHIND_BAR) || any_gpu_with(d, vendor, MEMORY_COHERENT);
+	return any_gpu_with(d, vendor, MEMORY_BEHIND_BAR) ||
+	       any_gpu_with(d, vendor, MEMORY_COHERENT);
 }
 
 bool pair_is_pci(const struct doctor *d, const struct pair *p)

@@ -28,12 +28,14 @@ const struct trouble troubles[] = {
 	  .consequence = "the GPU has fallen off the bus: nothing reaches its memory until the next boot",
 	  .remedy = "look at its power, seat and temperature, and reboot" },
 	/* NVIDIA's "XID Errors": what the programs on a GPU do wrong, and the end of those that met another's error */
-	{ "NVRM: Xid", { "): 13,", "): 31,", "): 43,", "): 45,", "): 68,", "): 69," }, VERDICT_OK, WAYS_PCI,
+	{ "NVRM: Xid", { "): 13,", "): 31,", "): 43,", "): 45,", "): 68,", "): 69," }, VERDICT_OK,
+	  WAYS_PCI,
 	  .consequence = "a program on the GPU had an error and ended; the GPU works on" },
 	{ "NVRM: Xid", { NULL }, VERDICT_UNKNOWN, WAYS_PCI,
 	  .consequence = "the GPU had an error: transfers under way then have failed or ended; not known whether it still lasts",
 	  .remedy = "look the Xid's number up in NVIDIA's list" },
-	{ "NVRM: ", { "address or length are not aligned", "address not aligned" }, VERDICT_OK, WAY(WAY_NVP2P),
+	{ "NVRM: ", { "address or length are not aligned", "address not aligned" }, VERDICT_OK,
+	  WAY(WAY_NVP2P),
 	  .subject = "NVIDIA's driver",
 	  .consequence = "a driver asked for GPU memory that does not begin and end at a multiple of 64 KiB: that pin failed with "
 			 "\"Invalid argument\"",
@@ -120,8 +122,9 @@ static bool is_refusal(const char *line, size_t length, const char *module)
 	char prefix[48];
 
 	snprintf(prefix, sizeof(prefix), "%s: ", module);
-	return has(line, length, prefix) && (has(line, length, "disagrees about version of symbol") ||
-					     has(line, length, "Unknown symbol"));
+	return has(line, length, prefix) &&
+	       (has(line, length, "disagrees about version of symbol") ||
+		has(line, length, "Unknown symbol"));
 }
 
 static bool keep(const char *line, size_t length, void *arg)
@@ -235,15 +238,17 @@ bool log_fault(const char *line, size_t length, uint64_t *address)
 {
 	/* Intel's, AMD's, ARM's */
 	static const char *const words[] = { "fault addr ", "address=", "iova: " };
-	const char *s;
 	char *end, digits[32];
+	const char *s;
+	ptrdiff_t left;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		s = memmem(line, length, words[i], strlen(words[i]));
 		if (!s)
 			continue;
 		s += strlen(words[i]);
-		snprintf(digits, sizeof(digits), "%.*s", (int)(line + length - s < 31 ? line + length - s : 31), s);
+		left = line + length - s;
+		snprintf(digits, sizeof(digits), "%.*s", (int)(left < 31 ? left : 31), s);
 		*address = strtoull(digits, &end, 16);
 		return end != digits;
 	}

@@ -12,7 +12,8 @@
 /* What a kind of message means.  The first one that fits counts. */
 struct trouble {
 	const char *words;
-	const char *also[8];		/* one of these must be there, too; none: any message with the words */
+	/* One of these must be there, too; none: any message with the words */
+	const char *also[8];
 	enum verdict verdict;
 	unsigned int ways;
 	const char *subject;		/* of messages that name no device; NULL: they name one */

@@ -67,7 +67,8 @@ bool module_loaded(struct doctor *d, const char *name)
 
 bool driver_in_container(struct doctor *d)
 {
-	return tree_exists(d->tree, DRIVER_ROOT "/lib/modules") || tree_exists(d->tree, DRIVER_ROOT "/usr");
+	return tree_exists(d->tree, DRIVER_ROOT "/lib/modules") ||
+	       tree_exists(d->tree, DRIVER_ROOT "/usr");
 }
 
 /* ---- symbols ------------------------------------------------------------------- */

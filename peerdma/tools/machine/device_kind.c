@@ -47,7 +47,8 @@ static bool is_gpu(const struct device *d)
 		return true;
 	/* A server's display of its management processor is no GPU that others would reach. */
 	if (base == 0x03)
-		return (d->vendor == NVIDIA || d->vendor == AMD || d->vendor == INTEL) && !is_for_a_screen(d);
+		return (d->vendor == NVIDIA || d->vendor == AMD || d->vendor == INTEL) &&
+		       !is_for_a_screen(d);
 	/* AMD's Instinct boards are "processing accelerators". */
 	return base == 0x12 && d->vendor == AMD;
 }

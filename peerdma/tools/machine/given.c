@@ -31,8 +31,8 @@ static int nvidia_minor(struct tree *t, const struct device *d)
 	char word[16];
 	uint64_t n;
 
-	return nvidia_information(t, d, "Device Minor", word, sizeof(word)) && text_u64(word, strlen(word), &n) &&
-	       n < 4096 ? (int)n : -1;
+	return nvidia_information(t, d, "Device Minor", word, sizeof(word)) &&
+	       text_u64(word, strlen(word), &n) && n < 4096 ? (int)n : -1;
 }
 
 static bool node_exists(struct tree *t, const char *path)
@@ -109,10 +109,12 @@ void given_read(struct machine *m)
 	for (unsigned int i = 0; i < m->count; i++) {
 		struct device *d = &m->devices[i];
 
-		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ? nvidia_minor(m->tree, d) : -1;
+		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ?
+			nvidia_minor(m->tree, d) : -1;
 		d->given = true;
 		if (m->container && d->kind == DEVICE_GPU)
-			d->given = d->vendor == 0x10de ? nvidia_given(m->tree, d) : drm_given(m->tree, d);
+			d->given = d->vendor == 0x10de ? nvidia_given(m->tree, d) :
+				drm_given(m->tree, d);
 		else if (m->container && d->kind == DEVICE_NIC)
 			d->given = adapter_given(m, d);
 	}

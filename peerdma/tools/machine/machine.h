@@ -60,7 +60,7 @@ enum iommu_mode {
 /* Where a GPU's memory is, for others. */
 enum gpu_memory {
 	MEMORY_BEHIND_BAR,	/* behind a BAR of the GPU */
-	MEMORY_COHERENT,	/* at the end of a coherent link: it has addresses of the processor's */
+	MEMORY_COHERENT,	/* at the end of a coherent link, with addresses of the processor */
 	MEMORY_UNIFIED,		/* it is the processor's memory */
 };
 
@@ -113,7 +113,7 @@ struct device {
 enum confidential {
 	NOT_CONFIDENTIAL,
 	CONFIDENTIAL_GUEST,	/* hides its memory from its host */
-	CONFIDENTIAL_SNP_HOST,	/* can run such guests by SEV-SNP, for which its IOMMU must translate */
+	CONFIDENTIAL_SNP_HOST,	/* runs such guests by SEV-SNP: its IOMMU must translate */
 };
 
 /* An RDMA device, and the PCI function that it is in, or that it is a part of (a scalable function). */
@@ -210,7 +210,8 @@ enum port_state rdma_ports(struct tree *t, const char *device);
 int rdma_uverbs(struct tree *t, const char *device);
 
 /* nvidia_proc.c: "Model" or "Device Minor" of NVIDIA's GPU, as its driver says.  false: it does not. */
-bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out, size_t size);
+bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out,
+			size_t size);
 
 /* given.c: minor and given; of RDMA devices, given. */
 bool in_container(struct tree *t);

@@ -28,7 +28,8 @@ static bool keep(const char *line, size_t length, void *arg)
 	return false;
 }
 
-bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out, size_t size)
+bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out,
+			size_t size)
 {
 	const char *data;
 	char path[96];
@@ -42,7 +43,7 @@ bool nvidia_information(struct tree *t, const struct device *d, const char *key,
 
 		if (is_key(line, length, key)) {
 			n += strspn(line + n, " \t");
-			return !tree_clean(out, size, line + n, n < length ? length - n : 0) && *out;
+			return n < length && !tree_clean(out, size, line + n, length - n) && *out;
 		}
 		line += length + (line[length] == '\n');
 	}

@@ -18,7 +18,8 @@
 static bool is_made_for_rdma(const struct device *d)
 {
 	switch (d->vendor) {
-	case 0x15b3:			/* Mellanox, NVIDIA; 0x2100: a second way of another function (Data Direct) */
+	/* Mellanox, NVIDIA; 0x2100: a second way of another function (Data Direct) */
+	case 0x15b3:
 		return d->device != 0x2100 && (d->class >> 8 == 0x0200 || d->class >> 8 == 0x0207);
 	case 0x1d0f:			/* Amazon: EFA */
 		return d->device >> 4 == 0xefa;
@@ -88,7 +89,7 @@ static bool function_of(const struct machine *m, const char *target, struct rdma
 	for (const char *s = target; *s; s += strspn(s, "/")) {
 		size_t length = strcspn(s, "/");
 
-		snprintf(part, sizeof(part), "%.*s", (int)(length < sizeof(part) ? length : sizeof(part)), s);
+		snprintf(part, sizeof(part), "%.*s", length < 64 ? (int)length : 64, s);
 		s += length;
 		if (pci_name(part, name) && !strcmp(part, name)) {
 			r->function = machine_find(m, name);
@@ -144,7 +145,8 @@ static void add_known_as(struct device *d, const char *name, bool first)
 	tree_clean(clean, sizeof(clean), name, strlen(name));
 	if (strstr(d->known_as, clean))
 		return;
-	snprintf(both, sizeof(both), "%s%s%s", first ? clean : d->known_as, *d->known_as ? ", " : "",
+	snprintf(both, sizeof(both), "%s%s%s", first ? clean : d->known_as,
+		 *d->known_as ? ", " : "",
 		 first ? d->known_as : clean);
 	if (strlen(both) < sizeof(d->known_as))
 		strcpy(d->known_as, both);

@@ -67,7 +67,8 @@ static struct peerdma_host_bridge host_bridge(const struct machine *m, int first
 	return b;
 }
 
-#define DIRECT_TRANSLATED	0x40	/* of the ACS control register: translated requests take the short way */
+/* Of the ACS control register: translated requests take the short way. */
+#define DIRECT_TRANSLATED	0x40
 
 /* Every function on the way that redirects lets translated requests pass, and the client's are. */
 static bool passes_translated(const struct machine *m, unsigned int provider, unsigned int client)

@@ -135,9 +135,10 @@ static bool named_virtual(const struct machine *m)
 	static const struct {
 		const char *vendor, *product;	/* beginnings; "" any */
 	} known[] = {
-		{ "QEMU", "" }, { "", "KVM" }, { "Red Hat", "KVM" }, { "VMware", "" }, { "Xen", "" },
-		{ "Microsoft Corporation", "Virtual Machine" }, { "Google", "Google Compute Engine" },
-		{ "OpenStack", "" }, { "innotek", "" }, { "Amazon EC2", "" }, { "Alibaba Cloud", "" },
+		{ "QEMU", "" }, { "", "KVM" }, { "Red Hat", "KVM" }, { "VMware", "" },
+		{ "Xen", "" }, { "Microsoft Corporation", "Virtual Machine" },
+		{ "Google", "Google Compute Engine" }, { "OpenStack", "" }, { "innotek", "" },
+		{ "Amazon EC2", "" }, { "Alibaba Cloud", "" },
 	};
 
 	/* Clouds lend whole machines, too. */
@@ -154,7 +155,9 @@ static bool named_virtual(const struct machine *m)
 /* Devices that the drivers of confidential guests make, and their hosts' setting. */
 static void confidential_files(struct machine *m)
 {
-	static const char *const guest[] = { "/sys/class/misc/sev-guest", "/sys/class/misc/tdx_guest" };
+	static const char *const guest[] = {
+		"/sys/class/misc/sev-guest", "/sys/class/misc/tdx_guest",
+	};
 	static const char snp[] = "/sys/module/kvm_amd/parameters/sev_snp";
 	struct tree_node node;
 	char word[8];
@@ -163,7 +166,8 @@ static void confidential_files(struct machine *m)
 		if (tree_exists(m->tree, guest[i]))
 			set_confidential(m, CONFIDENTIAL_GUEST, guest[i], "there");
 	}
-	if (!tree_node(m->tree, "/dev/sev-guest", &node) || !tree_node(m->tree, "/dev/tdx_guest", &node))
+	if (!tree_node(m->tree, "/dev/sev-guest", &node) ||
+	    !tree_node(m->tree, "/dev/tdx_guest", &node))
 		set_confidential(m, CONFIDENTIAL_GUEST, "/dev", "sev-guest or tdx_guest");
 	if (!m->virtual && !tree_word(m->tree, snp, word, sizeof(word)) && *word == 'Y')
 		set_confidential(m, CONFIDENTIAL_SNP_HOST, snp, "Y");
@@ -185,7 +189,8 @@ void system_read(struct machine *m)
 		m->virtual = true;
 	if (!tree_read(t, "/proc/device-tree/compatible", &data, &length)) {
 		m->tegra = memmem(data, length, "nvidia,tegra", strlen("nvidia,tegra"));
-		m->virtual |= memmem(data, length, "linux,dummy-virt", strlen("linux,dummy-virt")) != NULL;
+		m->virtual |= !!memmem(data, length, "linux,dummy-virt",
+				       strlen("linux,dummy-virt"));
 	}
 	/* Its kernels are called so: "6.6.87.2-microsoft-standard-WSL2". */
 	m->wsl = strstr(m->release, "microsoft") || !tree_node(t, "/dev/dxg", &node);
