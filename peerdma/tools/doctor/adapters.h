@@ -37,7 +37,8 @@ struct peer_client {
 	unsigned int vendor;		/* whose memory it speaks for; 0: not known */
 	bool ours;			/* peerdma_peermem's */
 };
-bool peer_client(struct doctor *d, unsigned int n, struct peer_client *out);	/* the nth; false: no more */
+/* The nth; false: no more. */
+bool peer_client(struct doctor *d, unsigned int n, struct peer_client *out);
 /* The first of that maker's that is not ours. */
 bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *out);
 

@@ -84,7 +84,8 @@ enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char
 	if (peer_client_of(d, gpu->vendor, &client))
 		return ANSWER_YES;
 	/* softgpu speaks as either maker's driver. */
-	if (device_is_softgpu(gpu) && (module_loaded(d, "nvidia_peermem") || peer_client(d, 0, &client)))
+	if (device_is_softgpu(gpu) &&
+	    (module_loaded(d, "nvidia_peermem") || peer_client(d, 0, &client)))
 		return ANSWER_YES;
 	snprintf(why, 160, gpu->vendor == VENDOR_AMD && !amd_can_register(d) ?
 		 "amdgpu's client cannot register with this core since Linux 6.6 (symbol_get() finds GPL symbols only)" :

@@ -45,7 +45,8 @@ static bool card_with_driver(const struct doctor *d, const struct path *p)
 
 /* The best of the RDMA devices that the adapter has. */
 static void of_adapter(struct doctor *d, const struct path *p,
-		       void (*ask)(struct doctor *, const struct adapter *, struct adapter_answer *),
+		       void (*ask)(struct doctor *, const struct adapter *,
+				   struct adapter_answer *),
 		       struct way_fact *out)
 {
 	struct adapter_answer answer;
@@ -108,7 +109,8 @@ static void nvidia_p2p(struct doctor *d, const struct path *p, struct way_fact *
 {
 	const struct device *gpu = gpu_of(d, p);
 	bool offers = !strcmp(gpu->driver, "nvidia") ||
-		(device_is_softgpu(gpu) && (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
+		(device_is_softgpu(gpu) &&
+		 (module_loaded(d, "nvidia") || module_loaded(d, "amdgpu")));
 	bool drive = peer_is(d, p, DEVICE_NVME);
 
 	if (gpu->memory == MEMORY_UNIFIED)
@@ -169,7 +171,8 @@ static void host(struct doctor *d, const struct path *p, struct way_fact *out)
 
 void way_find(struct doctor *d, const struct path *p, enum way way, struct way_fact *out)
 {
-	static void (*const finders[WAYS])(struct doctor *, const struct path *, struct way_fact *) = {
+	static void (*const finders[WAYS])(struct doctor *, const struct path *,
+					   struct way_fact *) = {
 		[WAY_DMABUF] = dmabuf, [WAY_PEERMEM] = peermem, [WAY_NVP2P] = nvidia_p2p,
 		[WAY_P2PDMA] = p2pdma, [WAY_COHERENT] = coherent, [WAY_HOST] = host,
 	};

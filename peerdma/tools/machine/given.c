@@ -59,7 +59,8 @@ static bool has_node(struct tree *t, const char *name)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s%.32s", strncmp(name, "renderD", 7) ? "/dev/" : "/dev/dri/", name);
+	snprintf(path, sizeof(path), "%s%.32s",
+		 strncmp(name, "renderD", 7) ? "/dev/" : "/dev/dri/", name);
 	return node_exists(t, path);
 }
 

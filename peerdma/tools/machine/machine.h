@@ -106,7 +106,8 @@ struct device {
 	int memory_node;		/* NUMA node of coherent memory; -1: none, or not known */
 	enum rdma_state rdma;
 	enum port_state ports;
-	int minor;		/* NVIDIA's driver's number of the GPU: /dev/nvidiaN; -1: not known */
+	/* NVIDIA's driver's number of the GPU: /dev/nvidiaN; -1: not known */
+	int minor;
 	bool given;		/* false: it is the host's, and this container was not given it */
 };
 
@@ -133,7 +134,7 @@ struct machine {
 	unsigned int *shown;
 	unsigned int shown_count;
 	bool virtual;			/* a hypervisor runs it */
-	bool container;			/* seen from inside one: what is missing may be the host's */
+	bool container;			/* seen from inside one: what is missing may be hidden */
 	char vendor[64], product[64];	/* as the firmware says; "" not known */
 	char release[64];		/* of the kernel; "" not known */
 	enum arch arch;

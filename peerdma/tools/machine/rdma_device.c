@@ -71,7 +71,8 @@ int rdma_uverbs(struct tree *t, const char *device)
 	if (tree_list(t, RDMA_VERBS, &names))
 		return -1;
 	for (; *names; names = tree_next(names)) {
-		if (strncmp(names, "uverbs", 6) || !text_u64(names + 6, strlen(names + 6), &n) || n > 65535)
+		if (strncmp(names, "uverbs", 6) ||
+		    !text_u64(names + 6, strlen(names + 6), &n) || n > 65535)
 			continue;
 		snprintf(path, sizeof(path), RDMA_VERBS "/uverbs%u/ibdev", (unsigned int)n);
 		if (!tree_word(t, path, name, sizeof(name)) && !strcmp(name, device))
