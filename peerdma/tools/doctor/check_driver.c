@@ -7,7 +7,7 @@
 
 static bool applies(const struct doctor *d)
 {
-	return any_gpu_of(d, VENDOR_NVIDIA);
+	return any_gpu_apart(d, VENDOR_NVIDIA);
 }
 
 static struct finding *say_driver(struct doctor *d, enum verdict v, unsigned int ways)

@@ -54,6 +54,11 @@ static const char *wanted_driver(const struct device *g)
 	       device_is_softgpu(g) ? "softgpu" : NULL;
 }
 
+static bool has_driver(const struct device *g, const char *wanted)
+{
+	return wanted && (!strcmp(g->driver, wanted) || !strcmp(g->driver, "nvgpu"));
+}
+
 /*
  * The GPU's memory is the processor's.  NVIDIA on DGX Spark (forums.developer.nvidia.com/t/348787): GPUDirect RDMA is not
  * supported; nvidia-peermem, dma-buf and gdrcopy do not work; use cudaHostAlloc() and ibv_reg_mr().
@@ -104,13 +109,13 @@ static void one(struct doctor *d, unsigned int i)
 
 	if (device_is_handed_on(g)) {
 		handed_on(d, i);
-	} else if (g->memory == MEMORY_UNIFIED && wanted && !strcmp(g->driver, wanted)) {
+	} else if (g->memory == MEMORY_UNIFIED && has_driver(g, wanted)) {
 		unified(d, i);
 	} else if (!wanted) {
 		f = say_device(d, VERDICT_UNKNOWN, i, WAYS_ALL);
 		evidence(d, f, "driver", "%s", *g->driver ? g->driver : "none");
 		consequence(d, f, "this vendor uses dma-buf, which the doctor checks only in part");
-	} else if (!strcmp(g->driver, wanted)) {
+	} else if (has_driver(g, wanted)) {
 		f = say_device(d, VERDICT_OK, i, WAYS_ALL);
 		evidence(d, f, "driver", "%s", g->driver);
 		if (device_is_softgpu(g))

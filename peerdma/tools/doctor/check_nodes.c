@@ -104,6 +104,19 @@ static void nvidia(struct doctor *d)
 	}
 }
 
+/* Tegra's nvgpu has nodes of its own. */
+static bool any_by_nvidia(const struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+
+		if (g->kind == DEVICE_GPU && g->vendor == VENDOR_NVIDIA && device_concerned(d, i) &&
+		    strcmp(g->driver, "nvgpu"))
+			return true;
+	}
+	return false;
+}
+
 static void run(struct doctor *d)
 {
 	static const struct needed kfd = {
@@ -111,7 +124,7 @@ static void run(struct doctor *d)
 		.device = ANY_DEVICE, .ways = WAYS_ALL,
 	};
 
-	if (any_gpu_of(d, VENDOR_NVIDIA))
+	if (any_by_nvidia(d))
 		nvidia(d);
 	if (any_gpu_of(d, VENDOR_AMD))
 		node(d, &kfd);

@@ -23,7 +23,7 @@ struct way_fact {
 	enum way_state state;
 	bool set_up;			/* by itself it would work, or may */
 	unsigned int obstacles;		/* the findings that make it no better */
-	char why[160];			/* "" it works */
+	char why[400];			/* "" it works */
 	const char *remedy;		/* NULL: none, or a finding has it */
 };
 

@@ -137,7 +137,7 @@ static void group(const struct doctor *d, const struct tool *tool, unsigned int 
 {
 	const struct path_table *t = d->paths;
 	unsigned int n = 0;
-	char line[400];
+	char line[500];
 
 	for (unsigned int i = first; i < t->count; i++) {
 		if (!alike(d, &t->paths[first], &t->paths[i]))

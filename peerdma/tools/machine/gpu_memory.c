@@ -59,6 +59,9 @@ void gpu_memory_read(struct tree *t, struct device *d)
 		if (d->vendor == known[i].vendor && d->device == known[i].device)
 			d->memory = known[i].memory;
 	}
+	/* Tegra's own driver, of GPUs in the processor only: Thor's is a PCI function. */
+	if (!strcmp(d->driver, "nvgpu"))
+		d->memory = MEMORY_UNIFIED;
 	if (d->vendor != NVIDIA || d->memory == MEMORY_UNIFIED)
 		return;
 	d->memory_node = memory_node(t, d);
