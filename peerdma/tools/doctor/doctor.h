@@ -229,5 +229,4 @@ int render_json(const struct doctor *d);	/* the exit code of printing */
 /* render_paths.c: what works, first. */
 void render_headline(const struct doctor *d);
 void render_paths(const struct doctor *d, const struct tool *tool, bool all);
-void render_unmet(const struct doctor *d, const struct tool *tool);
 void render_paths_json(const struct doctor *d, struct json_object *o);

@@ -134,7 +134,6 @@ void render_text(const struct doctor *d, const struct tool *tool, bool all)
 	render_headline(d);
 	moved_text(d);
 	render_paths(d, tool, all);
-	render_unmet(d, tool);
 	for (int v = VERDICT_BROKEN; v >= VERDICT_OK; v--) {
 		for (unsigned int i = 0; i < d->count; i++) {
 			const struct finding *f = &d->findings[i];
