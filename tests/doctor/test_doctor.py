@@ -705,6 +705,13 @@ class Doctor(Case):
         wanted = self.said(m, "--need", "peermem", "GPU0", "NIC0")["wanted"]
         self.assertEqual([(want["gpu"]["label"], want["ways"], want["state"]) for want in wanted], [("GPU0", ["peermem"], "does not work")])
 
+    def test_need_of_a_pair(self):
+        """Of two GPUs the path is the first one's: nothing is asked of the other."""
+        m = machines.amd(self.folder())
+        for pair in (("GPU0", "GPU1"), ("GPU1", "GPU0")):
+            said = self.said(m, "--need", "p2pdma", *pair)
+            self.assertEqual([(want["gpu"]["label"], want["state"]) for want in said["wanted"]], [(pair[0], "works slowly")])
+
     def test_ignore(self):
         m = self.server()
         m.limits(nofile=1024)

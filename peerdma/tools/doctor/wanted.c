@@ -172,6 +172,13 @@ void wanted_ignore_findings(struct doctor *d)
 	}
 }
 
+/* Of two GPUs that were chosen, the first: the path is its own. */
+static bool is_asked(const struct doctor *d, unsigned int device)
+{
+	return path_of_gpu(d, device) &&
+	       (!d->chosen || (d->paths->count && d->paths->paths[0].gpu == device));
+}
+
 int wanted_weigh(struct doctor *d)
 {
 	const struct machine *m = d->machine;
@@ -181,7 +188,7 @@ int wanted_weigh(struct doctor *d)
 	if (!d->paths->demands)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < m->count; i++) {
-		if (path_of_gpu(d, i))
+		if (is_asked(d, i))
 			demand_all(d, i);
 	}
 	for (unsigned int i = 0; i < d->paths->demand_count; i++) {
