@@ -705,6 +705,35 @@ class Doctor(Case):
         wanted = self.said(m, "--need", "peermem", "GPU0", "NIC0")["wanted"]
         self.assertEqual([(want["gpu"]["label"], want["ways"], want["state"]) for want in wanted], [("GPU0", ["peermem"], "does not work")])
 
+    def test_need_of_a_pair(self):
+        """Of two GPUs the path is the first one's: nothing is asked of the other."""
+        m = machines.amd(self.folder())
+        for pair in (("GPU0", "GPU1"), ("GPU1", "GPU0")):
+            said = self.said(m, "--need", "p2pdma", *pair)
+            self.assertEqual([(want["gpu"]["label"], want["state"]) for want in said["wanted"]], [(pair[0], "works slowly")])
+
+    def test_need_that_nothing_here_meets(self):
+        """The reason is told, and a gate is not passed because nothing was asked."""
+        m = self.server()
+        for need, words in (("card", "no card"), ("storage", "no drive"), ("coherent", "no peer")):
+            self.expect(m, "need", "broken", words, need, args=("--need", need))
+            self.assertIn(words, run("doctor", "--need", need, root=m.path).stdout)
+        self.assertIn("What is needed: GPU0, GPU1\n", run("doctor", "--need", "card", root=m.path).stdout)
+        for gpu in m.gpus:
+            m.driver(gpu, "vfio-pci")
+        self.expect_ok(m)
+        self.expect(m, "need", "broken", "set aside", args=("--need", "rdma"))
+        tegra = machines.jetson(self.folder())
+        self.expect(tegra, "need", "broken", "in the processor", args=("--need", "dmabuf,host"))
+        self.assertEqual(self.said(tegra, "--need", "host")["verdict"], "ok")
+
+    def test_pair_without_a_gpu(self):
+        m = self.server()
+        self.assertEqual(run("doctor", "NIC0", "NIC1", root=m.path).stdout.splitlines()[0], "Neither of the two devices is a GPU.")
+        self.assertEqual(self.said(m, "NIC0", "NIC1")["verdict"], "ok")
+        self.expect(m, "need", "broken", "neither", args=("--need", "dmabuf", "NIC0", "NIC1"))
+        self.assertIn("GPU0 and 0000:10:00.0: ", run("doctor", "GPU0", "0000:10:00.0", root=m.path).stdout)
+
     def test_ignore(self):
         m = self.server()
         m.limits(nofile=1024)

@@ -41,6 +41,7 @@ struct demand {
 	int path;			/* -1: any path of the GPU */
 	enum device_kind peer;		/* to such a peer; DEVICE_OTHER: any */
 	unsigned int ways;
+	const char *need;		/* the word that asked for it; NULL: none did */
 	enum way_state state;
 };
 

@@ -43,6 +43,8 @@ static const char *without_demand(const struct doctor *d)
 
 	if (d->machine->tegra)
 		return "The GPU is in the processor: cards reach host memory, which is the GPU's, too.";
+	if (d->chosen && !any_of_kind(d, DEVICE_GPU))
+		return "Neither of the two devices is a GPU.";
 	if (any_of_kind(d, DEVICE_GPU))
 		return d->paths->count ? "No path is wanted." :
 		       "The GPUs here are set aside for virtual machines.";
@@ -114,7 +116,7 @@ static void names(const struct doctor *d, const struct path *p)
 		return;
 	}
 	peer = &d->machine->devices[p->peer];
-	printf(" and %s", peer->label);
+	printf(" and %s", *peer->label ? peer->label : peer->name);
 	if (*peer->known_as)
 		printf(" (%.*s)", (int)strcspn(peer->known_as, ","), peer->known_as);
 }

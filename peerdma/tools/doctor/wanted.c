@@ -70,6 +70,7 @@ static void demand_all(struct doctor *d, unsigned int gpu)
 	for (unsigned int i = 0; w && i < w->need_count; i++)
 		d->paths->demands[d->paths->demand_count++] = (struct demand){
 			.gpu = gpu, .path = -1, .ways = w->needs[i].ways, .peer = w->needs[i].peer,
+			.need = w->needs[i].word,
 		};
 }
 
@@ -172,6 +173,62 @@ void wanted_ignore_findings(struct doctor *d)
 	}
 }
 
+/* Of two GPUs that were chosen, the first: the path is its own. */
+static bool is_asked(const struct doctor *d, unsigned int device)
+{
+	return path_of_gpu(d, device) &&
+	       (!d->chosen || (d->paths->count && d->paths->paths[0].gpu == device));
+}
+
+/* ---- what is needed, and nothing here could be it ---- */
+
+static const char *lacking(enum device_kind peer)
+{
+	switch (peer) {
+	case DEVICE_NIC:
+		return "no adapter with RDMA is here for the GPU";
+	case DEVICE_NVME:
+		return "no drive is here for the GPU";
+	case DEVICE_CARD:
+		return "no card is here for the GPU";
+	default:
+		return "no peer is here that takes the GPU's memory in this way";
+	}
+}
+
+/* On no path: there is none that could say it.  No check of checks.c, so --ignore does not name it. */
+static void say_unmet(struct doctor *d, const char *subject, const char *word, const char *why)
+{
+	static const struct check check = { .name = "need", .title = "What is needed" };
+	struct finding *f;
+
+	d->check = &check;
+	f = say(d, VERDICT_BROKEN, "%s", subject);
+	evidence(d, f, "needed", "%s", word);
+	consequence(d, f, "%s", why);
+	remedy(d, f, "see 'peerdma topo' for what is here, or leave %s out of what is needed", word);
+}
+
+/*
+ * No GPU here has memory to give, so nothing was asked of one.  That there is no GPU at all, another finding says;
+ * Tegra's memory is the host's, and its cards reach it by nvidia_p2p.
+ */
+static void say_nothing_asked(struct doctor *d)
+{
+	const struct wanted *w = d->wanted;
+	bool gpu = any_of_kind(d, DEVICE_GPU);
+	const char *why = d->machine->tegra ? "the GPU in the processor offers no such way" :
+		d->chosen && !gpu ? "neither of the two devices is a GPU" :
+		"the GPUs here are set aside: their memory is not this system's to give";
+
+	if (!w || d->paths->demand_count || (!gpu && !d->chosen && !d->machine->tegra))
+		return;
+	for (unsigned int i = 0; i < w->need_count; i++) {
+		if (!d->machine->tegra || !(w->needs[i].ways & (WAY(WAY_HOST) | WAY(WAY_NVP2P))))
+			say_unmet(d, "this machine", w->needs[i].word, why);
+	}
+}
+
 int wanted_weigh(struct doctor *d)
 {
 	const struct machine *m = d->machine;
@@ -182,14 +239,19 @@ int wanted_weigh(struct doctor *d)
 	if (!d->paths->demands)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < m->count; i++) {
-		if (path_of_gpu(d, i))
+		if (is_asked(d, i))
 			demand_all(d, i);
 	}
 	for (unsigned int i = 0; i < d->paths->demand_count; i++) {
-		best(d, &d->paths->demands[i]);
-		if (d->paths->demands[i].state != STATE_WORKS)
-			count_findings(d, &d->paths->demands[i]);
+		struct demand *want = &d->paths->demands[i];
+
+		best(d, want);
+		if (want->state != STATE_WORKS)
+			count_findings(d, want);
+		if (want->need && want->state == STATE_NOT_APPLICABLE)
+			say_unmet(d, m->devices[want->gpu].label, want->need, lacking(want->peer));
 	}
+	say_nothing_asked(d);
 	for (unsigned int i = 0; i < d->count; i++) {
 		struct finding *f = &d->findings[i];
 

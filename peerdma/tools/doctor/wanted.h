@@ -13,6 +13,7 @@
 #define WANTED_MAX	32
 
 struct need {
+	const char *word;		/* as it was asked for: "rdma" */
 	unsigned int ways;		/* one of them */
 	enum device_kind peer;		/* DEVICE_OTHER: any */
 	const char *check;		/* that finds nothing wrong, beside the ways; NULL: none */

@@ -12,20 +12,17 @@
 #include "doctor.h"
 #include "wanted.h"
 
-static const struct {
-	const char *word;
-	struct need need;
-} needs[] = {
-	{ "dmabuf", { WAY(WAY_DMABUF), DEVICE_OTHER, NULL } },
-	{ "peermem", { WAY(WAY_PEERMEM), DEVICE_OTHER, NULL } },
-	{ "nvidia_p2p", { WAY(WAY_NVP2P), DEVICE_OTHER, NULL } },
-	{ "p2pdma", { WAY(WAY_P2PDMA), DEVICE_OTHER, NULL } },
-	{ "coherent", { WAY(WAY_COHERENT), DEVICE_OTHER, NULL } },
-	{ "host", { WAY(WAY_HOST), DEVICE_OTHER, NULL } },
-	{ "rdma", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, NULL } },
-	{ "storage", { WAYS_PCI, DEVICE_NVME, NULL } },
-	{ "card", { WAYS_PCI, DEVICE_CARD, NULL } },
-	{ "gpu-initiated", { WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, "gpu-initiated" } },
+static const struct need needs[] = {
+	{ "dmabuf", WAY(WAY_DMABUF), DEVICE_OTHER, NULL },
+	{ "peermem", WAY(WAY_PEERMEM), DEVICE_OTHER, NULL },
+	{ "nvidia_p2p", WAY(WAY_NVP2P), DEVICE_OTHER, NULL },
+	{ "p2pdma", WAY(WAY_P2PDMA), DEVICE_OTHER, NULL },
+	{ "coherent", WAY(WAY_COHERENT), DEVICE_OTHER, NULL },
+	{ "host", WAY(WAY_HOST), DEVICE_OTHER, NULL },
+	{ "rdma", WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, NULL },
+	{ "storage", WAYS_PCI, DEVICE_NVME, NULL },
+	{ "card", WAYS_PCI, DEVICE_CARD, NULL },
+	{ "gpu-initiated", WAYS_RDMA | WAY(WAY_COHERENT), DEVICE_NIC, "gpu-initiated" },
 };
 #define NEEDS	(sizeof(needs) / sizeof(needs[0]))
 
@@ -76,7 +73,7 @@ static bool add_need(struct wanted *w, const char *from, const char *word, char 
 	if (n == NEEDS)
 		w->none = true;
 	else
-		w->needs[w->need_count++] = needs[n].need;
+		w->needs[w->need_count++] = needs[n];
 	return true;
 }
 
