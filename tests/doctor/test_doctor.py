@@ -734,6 +734,16 @@ class Doctor(Case):
         self.expect(m, "need", "broken", "neither", args=("--need", "dmabuf", "NIC0", "NIC1"))
         self.assertIn("GPU0 and 0000:10:00.0: ", run("doctor", "GPU0", "0000:10:00.0", root=m.path).stdout)
 
+    def test_gpu_to_gpu(self):
+        """By NVIDIA's driver itself, of which nothing is in sysfs; AMD's by the kernel's p2pdma."""
+        m = self.server()
+        said = self.said(m, "GPU0", "GPU1")
+        self.assertEqual(said["verdict"], "cannot tell")
+        self.assertIn("NVLink", json.dumps(said["paths"]))
+        m = machines.amd(self.folder())
+        m.kernel_config(PCI_P2PDMA=None)
+        self.assertEqual(self.said(m, "GPU0", "GPU1")["verdict"], "broken")
+
     def test_ignore(self):
         m = self.server()
         m.limits(nofile=1024)

@@ -4,8 +4,8 @@
 # What peerdma doctor says is to be done, is done, in its words: then it does not say so again.
 # vm-with: pod
 # vm-allow: ^(eth0|eth1|lo) speed is unknown
-# vm: --gpus 1 --nics 1 --cards 1 --timeout 300
-# vm-more: --gpus 1 --nics 1 --cards 1 --timeout 300 --kernel {6.1,6.12,7.2}
+# vm: --gpus 1 --nics 1 --cards 1 --timeout 600
+# vm-more: --gpus 1 --nics 1 --cards 1 --timeout 600 --kernel {6.1,6.12,7.2}
 
 . "$TOP/tests/vm/lib.sh"
 . "$TOP/tests/vm/rdma.sh"

@@ -135,6 +135,11 @@ static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
 	if ((!peer_is(d, p, DEVICE_NVME) && !peer_is(d, p, DEVICE_GPU)) ||
 	    gpu_of(d, p)->memory == MEMORY_UNIFIED)
 		return;
+	if (gpu_of(d, p)->vendor == VENDOR_NVIDIA && peer_is(d, p, DEVICE_GPU)) {
+		fact(out, STATE_UNKNOWN, "NVIDIA's driver connects its GPUs itself, by NVLink or PCI Express",
+		     "nvidia-smi topo -p2p r");
+		return;
+	}
 	has = kernel_config(d, "PCI_P2PDMA", file);
 	if (has != 'y')
 		fact(out, has == 'n' ? STATE_FAILS : STATE_UNKNOWN, has == 'n' ?
