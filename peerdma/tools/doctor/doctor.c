@@ -156,8 +156,12 @@ int doctor_run(struct doctor *d, struct machine *m, const struct doctor_options 
 		if (!checks[i]->applies || checks[i]->applies(d))
 			checks[i]->run(d);
 	}
-	if (!ret && !d->no_memory)
+	if (!ret && !d->no_memory) {
+		wanted_ignore_findings(d);
 		ret = paths_weigh(d);
+	}
+	if (!ret && !d->no_memory)
+		ret = wanted_weigh(d);
 	return d->no_memory ? -ENOMEM : ret;
 }
 

@@ -165,6 +165,8 @@ void evidence_device(struct doctor *d, struct finding *f, const struct device *d
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
 /* Has a label and is not somebody else's, and is of the pair if there is one */
 bool device_concerned(const struct doctor *d, unsigned int i);
+/* Has the GPU memory for peers?  Not if it is a virtual machine's. */
+bool path_of_gpu(const struct doctor *d, unsigned int device);
 bool any_gpu_of(const struct doctor *d, unsigned int vendor);
 /* A GPU that is concerned, of that maker (0: of any), and whose memory is there */
 bool is_gpu_with(const struct doctor *d, unsigned int i, unsigned int vendor,
@@ -222,7 +224,7 @@ void moved_json(const struct doctor *d, struct json_object *array);
 /* ---- render.c --------------------------------------------------------------- */
 
 struct tool;
-/* "label     text" in lines of the terminal's width. */
+/* wrap.c: "label     text" in lines of the terminal's width. */
 void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */

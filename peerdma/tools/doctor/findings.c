@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "gpu_modes.h"
 #include "base/tool.h"
 
 const char *verdict_word(enum verdict v)
@@ -217,4 +218,12 @@ bool pair_is_pci(const struct doctor *d, const struct pair *p)
 
 	return (a->kind != DEVICE_GPU || a->memory == MEMORY_BEHIND_BAR) &&
 	       (b->kind != DEVICE_GPU || b->memory == MEMORY_BEHIND_BAR);
+}
+
+bool path_of_gpu(const struct doctor *d, unsigned int device)
+{
+	const struct device *g = &d->machine->devices[device];
+
+	return g->kind == DEVICE_GPU && device_concerned(d, device) && !device_is_handed_on(g) &&
+	       !gpu_is_lent(d->tree, g->name);
 }

@@ -4,6 +4,7 @@
  *
  *   ways.c    what must be there for a way between two devices, by kind of peer and of GPU
  *   paths.c   that, and every finding that bears on the path: the state of each way
+ *   path_states.c  words for ways and states; which findings bear on a path
  *   wanted.c  which of them the machine is there for, or was asked for: the verdict
  */
 #pragma once
@@ -58,14 +59,11 @@ const char *way_key(enum way way);		/* "dmabuf": in JSON and of --need */
 const char *state_word(enum way_state state);	/* "does not work" */
 enum verdict state_verdict(enum way_state state);
 
-/* Has the GPU memory for peers?  Not if it is a virtual machine's. */
-bool path_of_gpu(const struct doctor *d, unsigned int device);
-
-/* After all checks have run.  0 or -ENOMEM. */
+/* After all checks have run, and in this order.  0 or -ENOMEM. */
+void wanted_ignore_findings(struct doctor *d);	/* what is accepted */
 int paths_weigh(struct doctor *d);
+int wanted_weigh(struct doctor *d);		/* demands, and which findings count */
 void paths_free(struct doctor *d);
-/* wanted.c, called by that, first and last: what is accepted; demands, and which findings count. */
-void wanted_ignore_findings(struct doctor *d);
-int wanted_weigh(struct doctor *d);
+
 bool finding_bears_on(const struct doctor *d, const struct finding *f, const struct path *p,
 		      enum way way);

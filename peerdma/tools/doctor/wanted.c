@@ -229,6 +229,15 @@ static void say_nothing_asked(struct doctor *d)
 	}
 }
 
+bool wanted_check(const struct wanted *w, const char *check)
+{
+	for (unsigned int i = 0; w && i < w->need_count; i++) {
+		if (w->needs[i].check && !strcmp(w->needs[i].check, check))
+			return true;
+	}
+	return false;
+}
+
 int wanted_weigh(struct doctor *d)
 {
 	const struct machine *m = d->machine;

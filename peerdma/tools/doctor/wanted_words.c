@@ -144,15 +144,6 @@ static const char *key_at(size_t n)
 	return keys[n];
 }
 
-bool wanted_check(const struct wanted *w, const char *check)
-{
-	for (unsigned int i = 0; w && i < w->need_count; i++) {
-		if (w->needs[i].check && !strcmp(w->needs[i].check, check))
-			return true;
-	}
-	return false;
-}
-
 static bool line(struct wanted *w, const char *from, char *text, char why[256])
 {
 	char *value = strchr(text, '=');

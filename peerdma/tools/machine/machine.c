@@ -205,15 +205,6 @@ static void read_device(struct tree *t, struct device *d)
 
 /* ---- the tree of devices --------------------------------------------------- */
 
-static int index_of(const struct machine *m, const char *name)
-{
-	for (unsigned int i = 0; i < m->count; i++) {
-		if (!strcmp(m->devices[i].name, name))
-			return (int)i;
-	}
-	return -1;
-}
-
 /* "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0": the way down to the device. */
 static void read_place(struct machine *m, struct device *d)
 {
@@ -235,7 +226,7 @@ static void read_place(struct machine *m, struct device *d)
 			    strspn(part + 3, "0123456789abcdef:") == length - 3)
 				memcpy(d->host, part, length + 1);
 			else if (pci_name(part, name) && strcmp(name, d->name))
-				d->parent = index_of(m, name);
+				d->parent = machine_index(m, name);
 		}
 		s += length;
 	}
@@ -376,27 +367,4 @@ void machine_free(struct machine *m)
 	m->shown_count = 0;
 	m->devices = NULL;
 	m->count = 0;
-}
-
-int machine_find(const struct machine *m, const char *name)
-{
-	char address[PCI_NAME_MAX], longer[40];
-
-	for (unsigned int i = 0; i < m->count; i++) {
-		if (*m->devices[i].label && !strcasecmp(m->devices[i].label, name))
-			return (int)i;
-	}
-	snprintf(longer, sizeof(longer), "0000:%.30s", name);
-	if (pci_name(name, address) || pci_name(longer, address))
-		return index_of(m, address);
-	for (unsigned int i = 0; i < m->count; i++) {
-		for (const char *s = m->devices[i].known_as; *s; s += strspn(s, ", ")) {
-			size_t length = strcspn(s, ",");
-
-			if (length == strlen(name) && !memcmp(s, name, length))
-				return (int)i;
-			s += length;
-		}
-	}
-	return -1;
 }

@@ -165,8 +165,9 @@ int machine_read(struct machine *m, struct tree *tree);
 const char *machine_why(int error);	/* of the last two, for people */
 void machine_free(struct machine *m);
 
-/* By label ("GPU0", any case), PCI address, or a name it is known as ("mlx5_0").  -1: none. */
+/* find.c: by label ("GPU0", any case), PCI address, or a name it is known as ("mlx5_0").  -1: none. */
 int machine_find(const struct machine *m, const char *name);
+int machine_index(const struct machine *m, const char *address);	/* by PCI address only */
 
 /* path.c: the way between two devices, and the bridge where their ways meet (-1: a host bridge or farther up). */
 enum path_class path_between(const struct machine *m, unsigned int a, unsigned int b, int *meet);
