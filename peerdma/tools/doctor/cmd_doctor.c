@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "doctor/compare.h"
+#include "doctor/pair_facts.h"
+#include "doctor/side.h"
 #include "doctor/wanted.h"
-#include "machine/bundle.h"
 #include "base/tool.h"
 
 static const char usage[] =
@@ -34,7 +35,8 @@ static const char usage[] =
 	"  -q, --quiet   prints nothing; the exit code says it\n"
 	"  --all         also what is ok, and what no wanted path depends on\n"
 	"  --json        one JSON object, schema peerdma-doctor/2\n"
-	"  --bundle FILE writes all that was read to a tar file, for a report\n"
+	"  --bundle FILE writes all that was read to a tar file, for a report; -: to standard output,\n"
+	"                and nothing else\n"
 	"  --probe       lets cards that have peerdma's driver, and RDMA devices, move data into\n"
 	"                GPU memory and out of it, and compares it; asks drives to read into it\n"
 	"  --compare A B what differs between two bundles, or folders with one unpacked: checks\n"
@@ -56,6 +58,30 @@ struct wish {
 	const char *devices[2];
 };
 
+/* --bundle -: the bundle is all that is printed, so that another program can read it. */
+static bool is_piped(const struct wish *w)
+{
+	return w->bundle && !strcmp(w->bundle, "-");
+}
+
+static bool bundle_fits(const struct tool *tool, const struct wish *w)
+{
+	if (!is_piped(w))
+		return true;
+	if (w->all || tool->json || isatty(STDOUT_FILENO)) {
+		warn(w->all || tool->json ? "doctor: --bundle - prints the bundle and no report: leave --all and --json out" :
+		     "doctor: --bundle -: a bundle is not for a terminal; give a file, or a pipe");
+		return false;
+	}
+	return true;
+}
+
+/* Of a machine by itself, and so of no two. */
+static bool has_own_options(const struct wish *w)
+{
+	return w->probe || w->bundle || w->quiet || w->need || w->ignore || w->config;
+}
+
 static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 {
 	const struct tool_own own[] = {
@@ -72,8 +98,9 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root || w->quiet || w->need ||
-			   w->ignore || w->config)) {
+	if (!bundle_fits(tool, w))
+		return EXIT_FAILED;
+	if (w->compare && (!w->devices[1] || *tool->root || has_own_options(w))) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
 		     "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);
@@ -107,13 +134,22 @@ static void remove_file(int fd, const char *file)
 		unlink(file);
 }
 
-static int write_bundle(struct tree *tree, const char *file)
+static int write_bundle(struct doctor *d, const struct wish *w)
 {
+	const char *file = is_piped(w) ? "standard output" : w->bundle;
 	/* Only its owner may read a bundle: it describes the machine. */
-	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int ret = fd < 0 ? -errno : tree_bundle(tree, fd);
+	int fd = is_piped(w) ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
+		 open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int ret = fd < 0 ? -errno : 0;
+	struct node node = { 0 };
 
-	if (fd >= 0 && ret)
+	/* What no check asks, and --pair compares. */
+	if (!ret)
+		ret = node_read(&node, d);
+	if (!ret)
+		ret = tree_bundle(d->tree, fd);
+	node_free(&node);
+	if (fd >= 0 && ret && !is_piped(w))
 		remove_file(fd, file);
 	if (fd >= 0 && close(fd) && !ret)
 		ret = -errno;
@@ -179,11 +215,11 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 		ret = EXIT_FAILED;
 	} else {
 		ret = codes[doctor_verdict(&d)];
-		if (!tool->json && !w->quiet)
+		if (!tool->json && !w->quiet && !is_piped(w))
 			render_text(&d, tool, w->all);
 		else if (tool->json && render_json(&d) != EXIT_OK)
 			ret = EXIT_FAILED;
-		if (w->bundle && write_bundle(m->tree, w->bundle))
+		if (w->bundle && write_bundle(&d, w))
 			ret = EXIT_FAILED;
 	}
 	doctor_free(&d);
@@ -192,61 +228,13 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 
 /* ---- two machines ------------------------------------------------------------ */
 
-struct side {
-	struct bundle_place place;
-	struct tree *tree;
-	struct machine machine;
-	struct doctor doctor;
-	bool has_machine, has_doctor;
-};
-
-static bool side_failed(const char *path, int error)
-{
-	warn("doctor: %s: %s", path, error == -EBADMSG ?
-	     "not a whole bundle, or no room to unpack it; 'peerdma doctor --bundle FILE' writes one" : strerror(-error));
-	return false;
-}
-
-static bool side_open(struct side *s, const char *path)
-{
-	const char *what;
-	int ret = bundle_open(&s->place, path, &what);
-
-	if (ret)
-		return side_failed(what, ret);
-	s->tree = tree_open(s->place.folder);
-	if (!s->tree)
-		return side_failed(path, -errno);
-	ret = machine_read(&s->machine, s->tree);
-	s->has_machine = true;
-	if (ret == -ENOMEM)
-		return side_failed(path, ret);
-	if (ret && !s->machine.tegra)
-		return side_failed(path, -EBADMSG);
-	ret = doctor_run(&s->doctor, &s->machine, &(struct doctor_options){ .a = -1, .b = -1 });
-	s->has_doctor = true;
-	/* All was read, and the output may end the program: SIGPIPE. */
-	bundle_close(&s->place);
-	return !ret || side_failed(path, ret);
-}
-
-static void side_close(struct side *s)
-{
-	if (s->has_doctor)
-		doctor_free(&s->doctor);
-	if (s->has_machine)
-		machine_free(&s->machine);
-	tree_close(s->tree);
-	bundle_close(&s->place);
-}
-
 static int compare(const struct tool *tool, const struct wish *w)
 {
 	struct comparison c = { .name = { w->devices[0], w->devices[1] } };
 	struct side a = { 0 }, b = { 0 };
 	int ret = COMPARE_FAILED;
 
-	if (side_open(&a, c.name[0]) && side_open(&b, c.name[1])) {
+	if (side_open(&a, c.name[0], c.name[0]) && side_open(&b, c.name[1], c.name[1])) {
 		if (compare_run(&c, &a.doctor, &b.doctor)) {
 			warn("doctor: out of memory");
 		} else {
