@@ -11,6 +11,8 @@
 
 #include "doctor/compare.h"
 #include "doctor/pair_facts.h"
+#include "doctor/pair_main.h"
+#include "doctor/pair_remote.h"
 #include "doctor/side.h"
 #include "doctor/wanted.h"
 #include "base/tool.h"
@@ -20,6 +22,8 @@ static const char usage[] =
 	"                      [--config FILE] [--bundle FILE] [--probe] [--color] [--root DIR]\n"
 	"                      [DEVICE DEVICE]\n"
 	"       peerdma doctor --compare [--all | --json] A B\n"
+	"       peerdma doctor --pair [--json] A B\n"
+	"       peerdma doctor --pair [--json] [--rsh COMMAND] [--timeout SECONDS] HOST\n"
 	"\n"
 	"Which GPU's memory reaches which adapter, card and drive, in which way; and of what keeps a\n"
 	"way that is wanted from working: what was seen, what follows, what to do.  Of the whole\n"
@@ -41,22 +45,33 @@ static const char usage[] =
 	"                GPU memory and out of it, and compares it; asks drives to read into it\n"
 	"  --compare A B what differs between two bundles, or folders with one unpacked: checks\n"
 	"                that are worse in B first, then other facts, then other files\n"
+	"  --pair A B    whether the machines of two bundles fit each other, rail by rail: link layer,\n"
+	"                rate, MTU, GIDs, PFC, releases; what differs, what follows, what to do\n"
+	"  --pair HOST   the same of this machine and another, whose bundle is fetched by ssh\n"
+	"  --rsh COMMAND instead of ssh; a word %h of it is replaced by HOST, which else follows it\n"
+	"  --timeout SECONDS  for the bundle of HOST: 60\n"
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
 	"Exit code: 0 what is wanted works, 1 something of it does not, 2 it works slowly,\n"
 	"3 cannot tell, also where PCI cannot be read; 64 wrong usage or another error.\n"
-	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
+	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n"
+	"With --pair: 0 the machines fit, 1 they do not reach each other, 2 they do so slowly, 3 cannot\n"
+	"tell; 64 wrong usage or another error.\n";
 
 #define EXIT_CANNOT_TELL	3
 #define EXIT_FAILED	64	/* EX_USAGE: the smaller ones are verdicts here */
 enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
 struct wish {
-	bool all, probe, compare, quiet;
-	const char *bundle, *need, *ignore, *config;
+	bool all, probe, compare, pair, quiet;
+	const char *bundle, *need, *ignore, *config, *rsh, *timeout;
+	unsigned int seconds;
 	const char *devices[2];
 };
+
+#define TIMEOUT_S	60
+#define TIMEOUT_MAX_S	3600
 
 /* --bundle -: the bundle is all that is printed, so that another program can read it. */
 static bool is_piped(const struct wish *w)
@@ -82,11 +97,50 @@ static bool has_own_options(const struct wish *w)
 	return w->probe || w->bundle || w->quiet || w->need || w->ignore || w->config;
 }
 
+static bool pair_fits(const struct tool *tool, struct wish *w)
+{
+	uint64_t seconds = TIMEOUT_S;
+
+	if (!w->pair) {
+		if (w->rsh || w->timeout)
+			warn("doctor: --rsh and --timeout go with --pair HOST only");
+		return !w->rsh && !w->timeout;
+	}
+	if (has_own_options(w) || w->all || w->compare) {
+		warn("doctor: --pair goes with --json, --rsh, --timeout, --color and --root only");
+		return false;
+	}
+	if (!w->devices[0]) {
+		warn("doctor: --pair: give two bundles, A and B, or a host");
+		return false;
+	}
+	if (w->devices[1] && (*tool->root || w->rsh || w->timeout)) {
+		warn("doctor: --rsh, --timeout and --root go with --pair HOST, not with two bundles");
+		return false;
+	}
+	if (w->timeout && (!text_u64(w->timeout, strlen(w->timeout), &seconds) || !seconds ||
+			   seconds > TIMEOUT_MAX_S)) {
+		warn("doctor: --timeout: give seconds, 1 to %d", TIMEOUT_MAX_S);
+		return false;
+	}
+	w->seconds = (unsigned int)seconds;
+	if (w->devices[1])
+		return tool_path_given("doctor", "pair", w->devices[0]) &&
+		       tool_path_given("doctor", "pair", w->devices[1]);
+	if (!w->rsh && (strchr(w->devices[0], '/') || strstr(w->devices[0], ".tar"))) {
+		warn("doctor: --pair: '%s' is a file, and no host: give two bundles, A and B", w->devices[0]);
+		return false;
+	}
+	return true;
+}
+
 static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 {
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
+		{ .name = "pair", .given = &w->pair }, { .name = "rsh", .value = &w->rsh },
+		{ .name = "timeout", .value = &w->timeout },
 		{ .name = "quiet", .letter = 'q', .given = &w->quiet },
 		{ .name = "need", .value = &w->need }, { .name = "ignore", .value = &w->ignore },
 		{ .name = "config", .value = &w->config, .path = true },
@@ -98,8 +152,10 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (!bundle_fits(tool, w))
+	if (!pair_fits(tool, w) || !bundle_fits(tool, w))
 		return EXIT_FAILED;
+	if (w->pair)
+		return -1;
 	if (w->compare && (!w->devices[1] || *tool->root || has_own_options(w))) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
 		     "doctor: --compare: give two bundles, A and B");
@@ -251,6 +307,17 @@ static int compare(const struct tool *tool, const struct wish *w)
 	return ret;
 }
 
+static int pair(const struct tool *tool, const struct wish *w)
+{
+	bool bundles = w->devices[1];
+	const struct pair_wish wish = {
+		.a = bundles ? w->devices[0] : NULL, .b = w->devices[bundles], .root = tool->root,
+		.rsh = w->rsh ? w->rsh : REMOTE_RSH, .seconds = w->seconds,
+	};
+
+	return pair_main(tool, &wish);
+}
+
 int cmd_doctor(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
@@ -258,11 +325,13 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 	struct wish w = { 0 };
 	int ret = options(tool, argc, argv, &w);
 
-	tool->failed = w.compare ? COMPARE_FAILED : EXIT_FAILED;
+	tool->failed = w.compare && !w.pair ? COMPARE_FAILED : EXIT_FAILED;
 	if (ret >= 0)
 		return ret == EXIT_FAILED ? tool->failed : ret;
 	if (w.compare)
 		return compare(tool, &w);
+	if (w.pair)
+		return pair(tool, &w);
 	tree = tree_open(tool->root);
 	if (!tree) {
 		warn("doctor: %s: %s", tool->root, strerror(errno));
