@@ -12,6 +12,7 @@
 #include "doctor/compare.h"
 #include "doctor/pair_facts.h"
 #include "doctor/pair_main.h"
+#include "doctor/pair_probe.h"
 #include "doctor/pair_remote.h"
 #include "doctor/side.h"
 #include "doctor/wanted.h"
@@ -23,7 +24,7 @@ static const char usage[] =
 	"                      [DEVICE DEVICE]\n"
 	"       peerdma doctor --compare [--all | --json] A B\n"
 	"       peerdma doctor --pair [--json] A B\n"
-	"       peerdma doctor --pair [--json] [--rsh COMMAND] [--timeout SECONDS] HOST\n"
+	"       peerdma doctor --pair [--json] [--probe] [--rsh COMMAND] [--timeout SECONDS] HOST\n"
 	"\n"
 	"Which GPU's memory reaches which adapter, card and drive, in which way; and of what keeps a\n"
 	"way that is wanted from working: what was seen, what follows, what to do.  Of the whole\n"
@@ -48,6 +49,8 @@ static const char usage[] =
 	"  --pair A B    whether the machines of two bundles fit each other, rail by rail: link layer,\n"
 	"                rate, MTU, GIDs, PFC, releases; what differs, what follows, what to do\n"
 	"  --pair HOST   the same of this machine and another, whose bundle is fetched by ssh\n"
+	"                With --probe, data is moved between the GPUs of both and compared\n"
+	"  --pair-serve  the other end of that, which 'peerdma doctor --pair --probe' starts there\n"
 	"  --rsh COMMAND instead of ssh; a word %h of it is replaced by HOST, which else follows it\n"
 	"  --timeout SECONDS  for the bundle of HOST: 60\n"
 	"  --color       colours although the output is no terminal\n"
@@ -64,7 +67,7 @@ static const char usage[] =
 enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
 struct wish {
-	bool all, probe, compare, pair, quiet;
+	bool all, probe, compare, pair, serve, quiet;
 	const char *bundle, *need, *ignore, *config, *rsh, *timeout;
 	unsigned int seconds;
 	const char *devices[2];
@@ -101,21 +104,30 @@ static bool pair_fits(const struct tool *tool, struct wish *w)
 {
 	uint64_t seconds = TIMEOUT_S;
 
+	if (w->serve && (has_own_options(w) || w->pair || w->compare || w->all || tool->json || *tool->root ||
+			 w->devices[0] || w->rsh || w->timeout)) {
+		warn("doctor: --pair-serve goes with no other option");
+		return false;
+	}
 	if (!w->pair) {
 		if (w->rsh || w->timeout)
 			warn("doctor: --rsh and --timeout go with --pair HOST only");
 		return !w->rsh && !w->timeout;
 	}
-	if (has_own_options(w) || w->all || w->compare) {
-		warn("doctor: --pair goes with --json, --rsh, --timeout, --color and --root only");
+	if (w->bundle || w->quiet || w->need || w->ignore || w->config || w->all || w->compare) {
+		warn("doctor: --pair goes with --json, --probe, --rsh, --timeout, --color and --root only");
 		return false;
 	}
 	if (!w->devices[0]) {
 		warn("doctor: --pair: give two bundles, A and B, or a host");
 		return false;
 	}
-	if (w->devices[1] && (*tool->root || w->rsh || w->timeout)) {
-		warn("doctor: --rsh, --timeout and --root go with --pair HOST, not with two bundles");
+	if (w->devices[1] && (*tool->root || w->rsh || w->timeout || w->probe)) {
+		warn("doctor: --probe, --rsh, --timeout and --root go with --pair HOST, not with two bundles");
+		return false;
+	}
+	if (w->probe && *tool->root) {
+		warn("doctor: what was captured cannot be probed");
 		return false;
 	}
 	if (w->timeout && (!text_u64(w->timeout, strlen(w->timeout), &seconds) || !seconds ||
@@ -139,7 +151,8 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
-		{ .name = "pair", .given = &w->pair }, { .name = "rsh", .value = &w->rsh },
+		{ .name = "pair", .given = &w->pair },
+		{ .name = "pair-serve", .given = &w->serve }, { .name = "rsh", .value = &w->rsh },
 		{ .name = "timeout", .value = &w->timeout },
 		{ .name = "quiet", .letter = 'q', .given = &w->quiet },
 		{ .name = "need", .value = &w->need }, { .name = "ignore", .value = &w->ignore },
@@ -154,7 +167,7 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 		return ret ? EXIT_FAILED : 0;
 	if (!pair_fits(tool, w) || !bundle_fits(tool, w))
 		return EXIT_FAILED;
-	if (w->pair)
+	if (w->pair || w->serve)
 		return -1;
 	if (w->compare && (!w->devices[1] || *tool->root || has_own_options(w))) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
@@ -307,12 +320,27 @@ static int compare(const struct tool *tool, const struct wish *w)
 	return ret;
 }
 
+/* Libraries that print something must not print into what the other end reads. */
+static int serve(void)
+{
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), ret;
+
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+		warn("doctor: --pair-serve: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	ret = pair_serve(STDIN_FILENO, out) ? 0 : EXIT_FAILED;
+	close(out);
+	return ret;
+}
+
 static int pair(const struct tool *tool, const struct wish *w)
 {
 	bool bundles = w->devices[1];
 	const struct pair_wish wish = {
 		.a = bundles ? w->devices[0] : NULL, .b = w->devices[bundles], .root = tool->root,
 		.rsh = w->rsh ? w->rsh : REMOTE_RSH, .seconds = w->seconds,
+		.probe = w->probe,
 	};
 
 	return pair_main(tool, &wish);
@@ -332,6 +360,8 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 		return compare(tool, &w);
 	if (w.pair)
 		return pair(tool, &w);
+	if (w.serve)
+		return serve();
 	tree = tree_open(tool->root);
 	if (!tree) {
 		warn("doctor: %s: %s", tool->root, strerror(errno));

@@ -175,11 +175,6 @@ static void ports_text(const struct rail *r, char out[32])
 		snprintf(out, 32, "%u", r->active);
 }
 
-static bool is_down(const struct rail *r)
-{
-	return !*r->device || (r->ports_known && !r->active);
-}
-
 /* False: nothing can be sent, and nothing else is worth comparing. */
 static bool compare_ports(struct pair_table *t, const struct rail *a, const struct rail *b)
 {
@@ -190,9 +185,9 @@ static bool compare_ports(struct pair_table *t, const struct rail *a, const stru
 	ports_text(b, y);
 	r = row(t, "active ports", x, y);
 	decides(r, LOOK_AGAIN, "not known whether a port is up");
-	if (is_down(a) || is_down(b)) {
+	if (rail_is_down(a) || rail_is_down(b)) {
 		so(r, PAIR_BROKEN, "see 'peerdma doctor' on that machine: it says what the port waits for",
-		   "nothing is sent on this rail: no port is up on %s", either_word(is_down(a), is_down(b)));
+		   "nothing is sent on this rail: no port is up on %s", either_word(rail_is_down(a), rail_is_down(b)));
 		return false;
 	}
 	if (r->verdict == PAIR_DIFFERS)
@@ -266,21 +261,9 @@ static void compare_mtu(struct pair_table *t, const struct rail *a, const struct
 
 /* ---- RoCE ---------------------------------------------------------------------------- */
 
-/* What programs take: of the kind that they prefer, the first. */
-static const struct gid *chosen(const struct rail *r)
-{
-	const struct gid *best = NULL;
-
-	for (unsigned int i = 0; i < r->v2_count; i++) {
-		if (!best || r->v2[i].kind > best->kind)
-			best = &r->v2[i];
-	}
-	return best;
-}
-
 static void gid_text(const struct rail *r, char out[96])
 {
-	const struct gid *g = chosen(r);
+	const struct gid *g = rail_gid(r);
 
 	*out = 0;
 	if (!r->gids_known)
@@ -295,7 +278,7 @@ static void gid_text(const struct rail *r, char out[96])
 
 static void compare_gids(struct pair_table *t, const struct rail *a, const struct rail *b)
 {
-	const struct gid *g = chosen(a), *h = chosen(b);
+	const struct gid *g = rail_gid(a), *h = rail_gid(b);
 	struct pair_row *r;
 	char x[96], y[96];
 
@@ -419,7 +402,7 @@ static void compare_rail(struct pair_table *t, const struct rail *a, const struc
  */
 static void weigh_spare(struct pair_table *t)
 {
-	bool idle = is_down(t->rail[0]) && is_down(t->rail[1]);
+	bool idle = rail_is_down(t->rail[0]) && rail_is_down(t->rail[1]);
 
 	for (unsigned int i = 0; i < t->count; i++) {
 		struct pair_row *r = &t->rows[i];

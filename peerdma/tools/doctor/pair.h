@@ -7,6 +7,8 @@
  *   pair.c         both beside each other: what differs, what follows, what to do
  *   pair_render.c  text and JSON
  *   pair_remote.c  the bundle of another machine, by a remote shell
+ *   pair_probe.c   moves data between both: asks pair_serve.c there, by lines (pair_line.c);
+ *                  each has a pair_end.c
  */
 #pragma once
 

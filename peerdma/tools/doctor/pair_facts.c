@@ -23,6 +23,11 @@ bool rail_is_roce(const struct rail *r)
 	return !strcmp(r->layer, "Ethernet");
 }
 
+bool rail_is_down(const struct rail *r)
+{
+	return !*r->device || (r->ports_known && !r->active);
+}
+
 /* ---- one port -------------------------------------------------------------------- */
 
 static bool is_active(struct doctor *d, const struct rail *r, const char *port)

@@ -65,6 +65,7 @@ int node_read(struct node *n, struct doctor *d);
 void node_free(struct node *n);
 
 bool rail_is_roce(const struct rail *r);
+bool rail_is_down(const struct rail *r);	/* no port is up */
 
 /* pair_gids.c */
 const char *gid_kind_word(enum gid_kind kind);
@@ -72,5 +73,7 @@ const char *gid_kind_word(enum gid_kind kind);
 enum gid_kind gid_kind_of(const char *text);
 /* Of this machine: puts the kinds into the tree. */
 void gid_kinds_remember(struct doctor *d);
+/* What programs take: of the kind that they prefer, the first; NULL: there is none of RoCE v2. */
+const struct gid *rail_gid(const struct rail *r);
 /* gids_known, gid_count and v2 */
 void rail_gids(struct doctor *d, struct rail *r);

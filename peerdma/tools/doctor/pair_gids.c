@@ -121,3 +121,14 @@ void rail_gids(struct doctor *d, struct rail *r)
 	/* A bundle of a release that did not look has some of them only. */
 	r->gids_known = seen && (r->v2_count || whole);
 }
+
+const struct gid *rail_gid(const struct rail *r)
+{
+	const struct gid *best = NULL;
+
+	for (unsigned int i = 0; i < r->v2_count; i++) {
+		if (!best || r->v2[i].kind > best->kind)
+			best = &r->v2[i];
+	}
+	return best;
+}

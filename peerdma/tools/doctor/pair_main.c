@@ -6,6 +6,7 @@
 
 #include "pair.h"
 #include "pair_main.h"
+#include "pair_probe.h"
 #include "pair_remote.h"
 #include "base/tool.h"
 
@@ -41,7 +42,7 @@ int pair_main(const struct tool *tool, const struct pair_wish *w)
 	int ret = tool->failed;
 
 	if (open_sides(side, w)) {
-		if (pair_run(&p)) {
+		if (pair_run(&p) || (w->probe && pair_probe(&p, w->rsh))) {
 			warn("doctor: out of memory");
 		} else {
 			ret = codes[p.verdict];

@@ -127,6 +127,7 @@ void pair_text(const struct pairing *p, const struct tool *tool)
 		if (!before)
 			one_table(p, tool, i);
 	}
+	moved_text(&p->side[0]->doctor);
 	printf("\n%s%s%s\n", colour(tool, p->verdict), headline(p->verdict),
 	       tool->color ? "\033[0m" : "");
 }
@@ -183,5 +184,6 @@ int pair_json(const struct pairing *p)
 		rail_json(&p->side[1]->doctor, in, "b", p->tables[i].rail[1]);
 		facts_json(in, &p->tables[i]);
 	}
+	moved_json(&p->side[0]->doctor, json_array_in(o, "moved"));
 	return json_print(o);
 }
