@@ -22,7 +22,9 @@ FACTS = [{"fact": str, "a": str, "b": str, "verdict": set(VERDICTS), "consequenc
 RAIL = {"gpu": (str, None), "adapter": (str, None), "device": (str, None)}
 MACHINE = {"name": str, "verdict": DOCTORS, "kernel": (str, None)}
 SCHEMA = {"schema": {"peerdma-doctor-pair/1"}, "version": str, "verdict": set(VERDICTS), "a": MACHINE, "b": MACHINE,
-          "facts": FACTS, "rails": [{"a": RAIL, "b": RAIL, "facts": FACTS}]}
+          "facts": FACTS, "rails": [{"a": RAIL, "b": RAIL, "facts": FACTS}],
+          "moved": [{"between": str, "by": str, "operation": (str, None), "bytes": int, "why": (str, None),
+                     "result": {"equal", "differs", "failed", "not compared", "not registered"}}]}
 
 
 class Pair(Case):
@@ -252,7 +254,9 @@ class Pair(Case):
         a = self.infiniband().path
         for args, word in (([], "give two bundles, A and B, or a host"), ([a, a, a], "not expected"), (["--all", a, a], "--pair goes with"),
                            (["--need", "rdma", a, a], "--pair goes with"), (["--compare", a, a], "--pair goes with"),
-                           (["--rsh", "x", a, a], "with two bundles"), (["--timeout", "1", a, a], "with two bundles"),
+                           (["--rsh", "x", a, a], "with two bundles"), (["--probe", a, a], "with two bundles"),
+                           (["--probe", "--root", a, "h"], "what was captured cannot be probed"), (["--pair-serve", "h"], "goes with no other"),
+                           (["--timeout", "1", a, a], "with two bundles"),
                            (["--root", a, a, a], "with two bundles"), (["--timeout", "0", "h"], "give seconds"),
                            (["--timeout", "x", "h"], "give seconds"), ([a], "is a file"), (["m.tar"], "is a file"),
                            (["--rsh", " ", "h"], "--rsh: give a command"), (["--rsh", "x " * 100, "h"], "--rsh: give a command"),
@@ -263,6 +267,10 @@ class Pair(Case):
             done = run("doctor", *args)
             self.assertEqual(done.returncode, 64)
             self.assertIn("go with --pair HOST only", done.stderr)
+        for args in (["--json"], ["--root", a], ["GPU0", "NIC0"], ["--probe"]):
+            done = run("doctor", "--pair-serve", *args)
+            self.assertEqual((done.returncode, done.stdout), (64, ""))
+            self.assertIn("--pair-serve goes with no other option", done.stderr)
         for args in (["--all"], ["--json"]):
             done = run("doctor", "--bundle", "-", *args)
             self.assertEqual((done.returncode, done.stdout), (64, ""))
@@ -327,6 +335,26 @@ class Pair(Case):
             told = json.loads(done.stdout)
             conforms(told, SCHEMA)
             self.assertFalse([row for row in told["facts"] if row["verdict"] in ("differs", "slow")])
+
+    def test_probe_misbehaving(self):
+        """The other end of the probe is none: said, and ended.  test_pair_probe.c has what it may say later."""
+        for text, word in (("echo hello", "greets with 'hello', not with 'peerdma-pair 1'"), (":", "the other machine has ended"),
+                           ("printf peerdma-pair", "cut off"), ("head -c 1000 /dev/zero | tr '\\0' a", "too long"),
+                           ("echo peerdma-pair 2; exec sleep 100", "greets with 'peerdma-pair 2'")):
+            place = self.shell(f'[ "$4" != --pair-serve ] || {{ {text}; exit; }}; shift; PATH={os.path.dirname(COMMAND)}:$PATH; exec "$@"')
+            begin = time.monotonic()
+            done = run("doctor", "--pair", "--probe", "--json", "--rsh", place + "/rsh", "node2")
+            self.assertIn(done.returncode, (1, 3), done.stderr)         # this machine may have no adapter
+            self.assertIn(word, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["moved"], [])
+            self.assertLess(time.monotonic() - begin, 30)
+
+    def test_probe_served(self):
+        """By the command itself."""
+        place = self.shell(f'shift; PATH={os.path.dirname(COMMAND)}:$PATH; exec "$@"')
+        done = run("doctor", "--pair", "--probe", "--rsh", place + "/rsh", "node2")
+        self.assertIn(done.returncode, (0, 1, 2, 3), done.stderr)
+        self.assertEqual(done.stderr, "")
 
     def test_misbehaving(self):
         """Rubbish, nothing, half a bundle, a wrong one, no end, too much, failures: each is said, and nothing is left."""

@@ -100,15 +100,50 @@ static bool has_own_options(const struct wish *w)
 	return w->probe || w->bundle || w->quiet || w->need || w->ignore || w->config;
 }
 
-static bool pair_fits(const struct tool *tool, struct wish *w)
+static bool serve_fits(const struct tool *tool, const struct wish *w)
 {
-	uint64_t seconds = TIMEOUT_S;
-
-	if (w->serve && (has_own_options(w) || w->pair || w->compare || w->all || tool->json || *tool->root ||
-			 w->devices[0] || w->rsh || w->timeout)) {
+	if (has_own_options(w) || w->pair || w->compare || w->all || tool->json || *tool->root ||
+	    w->devices[0] || w->rsh || w->timeout) {
 		warn("doctor: --pair-serve goes with no other option");
 		return false;
 	}
+	return true;
+}
+
+static bool bundles_fit(const struct tool *tool, const struct wish *w)
+{
+	if (*tool->root || w->rsh || w->timeout || w->probe) {
+		warn("doctor: --probe, --rsh, --timeout and --root go with --pair HOST, not with two bundles");
+		return false;
+	}
+	return tool_path_given("doctor", "pair", w->devices[0]) &&
+	       tool_path_given("doctor", "pair", w->devices[1]);
+}
+
+static bool host_fits(const struct tool *tool, struct wish *w)
+{
+	const char *host = w->devices[0];
+	uint64_t seconds = TIMEOUT_S;
+
+	if (w->probe && *tool->root) {
+		warn("doctor: what was captured cannot be probed");
+		return false;
+	}
+	if (w->timeout && (!text_u64(w->timeout, strlen(w->timeout), &seconds) || !seconds ||
+			   seconds > TIMEOUT_MAX_S)) {
+		warn("doctor: --timeout: give seconds, 1 to %d", TIMEOUT_MAX_S);
+		return false;
+	}
+	w->seconds = (unsigned int)seconds;
+	if (!w->rsh && (strchr(host, '/') || strstr(host, ".tar"))) {
+		warn("doctor: --pair: '%s' is a file, and no host: give two bundles, A and B", host);
+		return false;
+	}
+	return true;
+}
+
+static bool pair_fits(const struct tool *tool, struct wish *w)
+{
 	if (!w->pair) {
 		if (w->rsh || w->timeout)
 			warn("doctor: --rsh and --timeout go with --pair HOST only");
@@ -122,28 +157,7 @@ static bool pair_fits(const struct tool *tool, struct wish *w)
 		warn("doctor: --pair: give two bundles, A and B, or a host");
 		return false;
 	}
-	if (w->devices[1] && (*tool->root || w->rsh || w->timeout || w->probe)) {
-		warn("doctor: --probe, --rsh, --timeout and --root go with --pair HOST, not with two bundles");
-		return false;
-	}
-	if (w->probe && *tool->root) {
-		warn("doctor: what was captured cannot be probed");
-		return false;
-	}
-	if (w->timeout && (!text_u64(w->timeout, strlen(w->timeout), &seconds) || !seconds ||
-			   seconds > TIMEOUT_MAX_S)) {
-		warn("doctor: --timeout: give seconds, 1 to %d", TIMEOUT_MAX_S);
-		return false;
-	}
-	w->seconds = (unsigned int)seconds;
-	if (w->devices[1])
-		return tool_path_given("doctor", "pair", w->devices[0]) &&
-		       tool_path_given("doctor", "pair", w->devices[1]);
-	if (!w->rsh && (strchr(w->devices[0], '/') || strstr(w->devices[0], ".tar"))) {
-		warn("doctor: --pair: '%s' is a file, and no host: give two bundles, A and B", w->devices[0]);
-		return false;
-	}
-	return true;
+	return w->devices[1] ? bundles_fit(tool, w) : host_fits(tool, w);
 }
 
 static int options(struct tool *tool, int argc, char **argv, struct wish *w)
@@ -165,7 +179,7 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (!pair_fits(tool, w) || !bundle_fits(tool, w))
+	if (w->serve ? !serve_fits(tool, w) : !pair_fits(tool, w) || !bundle_fits(tool, w))
 		return EXIT_FAILED;
 	if (w->pair || w->serve)
 		return -1;

@@ -116,8 +116,8 @@ static struct doctor *doctor_of(const struct asker *a)
 }
 
 /* Before a transfer: connecting fails for what no path to the GPU has to do with. */
-static void not_moved(struct asker *a, const char *way, const char *step, const char *side, const char *why,
-		      enum pair_verdict v)
+static void not_moved(struct asker *a, const char *way, const char *step, const char *side,
+		      const char *why, enum pair_verdict v)
 {
 	char text[LINE_BYTES + 8];
 
@@ -137,10 +137,17 @@ static bool to_other(const struct turn *t)
 	return t->here != t->by_read;
 }
 
+/* What this end has done, or why not. */
+static bool own(struct asker *a, bool well)
+{
+	if (!well)
+		snprintf(a->why, sizeof(a->why), "%s", a->end.why);
+	return well;
+}
+
 static bool fill(struct asker *a, bool other, unsigned int salt)
 {
-	return other ? ask(a, STEP_S, 0, "fill %u", salt) :
-		       end_fill(&a->end, salt) || (snprintf(a->why, sizeof(a->why), "%s", a->end.why), false);
+	return other ? ask(a, STEP_S, 0, "fill %u", salt) : own(a, end_fill(&a->end, salt));
 }
 
 static bool carry(struct asker *a, const struct turn *t)
@@ -148,25 +155,20 @@ static bool carry(struct asker *a, const struct turn *t)
 	if (!t->here)
 		return ask(a, STEP_S + 5, 0, "carry %s", t->by_read ? "read" : "write");
 	snprintf(waiting, sizeof(waiting), "%s", t->what);
-	if (end_carry(&a->end, t->by_read))
-		return true;
-	snprintf(a->why, sizeof(a->why), "%s", a->end.why);
-	return false;
+	return own(a, end_carry(&a->end, t->by_read));
 }
 
-static bool check(struct asker *a, bool other, unsigned int salt, unsigned int *wrong, unsigned int *first)
+static bool check(struct asker *a, bool other, unsigned int salt, unsigned int *wrong,
+		  unsigned int *first)
 {
 	uint64_t n, at;
 
-	if (!other) {
-		if (end_check(&a->end, salt, wrong, first))
-			return true;
-		snprintf(a->why, sizeof(a->why), "%s", a->end.why);
-		return false;
-	}
+	if (!other)
+		return own(a, end_check(&a->end, salt, wrong, first));
 	if (!ask(a, STEP_S, 2, "check %u", salt))
 		return false;
-	if (!line_number(a->words[1], PROBE_LENGTH, &n) || !line_number(a->words[2], PROBE_LENGTH, &at))
+	if (!line_number(a->words[1], PROBE_LENGTH, &n) ||
+	    !line_number(a->words[2], PROBE_LENGTH, &at))
 		return broke(a, "answers a comparison with what is no number of bytes");
 	*wrong = (unsigned int)n;
 	*first = (unsigned int)at;
@@ -187,7 +189,8 @@ static bool turn(struct asker *a, const char *way, const struct turn *t, unsigne
 		return false;
 	}
 	if (!ready || !check(a, other, salt, &wrong, &first)) {
-		moved(doctor_of(a), a->subject, way, t->what, PROBE_LENGTH, MOVED_NOT_COMPARED, a->why);
+		moved(doctor_of(a), a->subject, way, t->what, PROBE_LENGTH, MOVED_NOT_COMPARED,
+		      a->why);
 		worse(a, PAIR_UNKNOWN);
 		return !a->dead;
 	}
@@ -216,7 +219,7 @@ static bool use_there(struct asker *a, enum end_memory memory, struct place *out
 /* New queue pairs, which know each other.  The other end first: it may refuse, and then none waits. */
 static bool connect_ends(struct asker *a, const char *way, const struct place *there)
 {
-	struct rdma_end own, other;
+	struct rdma_end mine, other;
 	char gid[LINE_GID];
 
 	if (!ask(a, STEP_S, 4, "offer")) {
@@ -228,7 +231,7 @@ static bool connect_ends(struct asker *a, const char *way, const struct place *t
 		not_moved(a, way, "queue pair", "B", a->why, PAIR_UNKNOWN);
 		return false;
 	}
-	if (!end_offer(&a->end, &own)) {
+	if (!end_offer(&a->end, &mine)) {
 		not_moved(a, way, "queue pair", "A", a->end.why, PAIR_UNKNOWN);
 		return false;
 	}
@@ -236,8 +239,9 @@ static bool connect_ends(struct asker *a, const char *way, const struct place *t
 		not_moved(a, way, "connect", "A", a->end.why, PAIR_BROKEN);
 		return false;
 	}
-	if (!ask(a, STEP_S, 0, "meet %u %u %d %s 0x%llx 0x%x", own.number, own.lid, own.mtu,
-		 line_gid(own.gid, gid), (unsigned long long)a->end.own.addr, a->end.own.mr->rkey)) {
+	if (!ask(a, STEP_S, 0, "meet %u %u %d %s 0x%llx 0x%x", mine.number, mine.lid, mine.mtu,
+		 line_gid(mine.gid, gid), (unsigned long long)a->end.own.addr,
+		 a->end.own.mr->rkey)) {
 		not_moved(a, way, "connect", "B", a->why, PAIR_BROKEN);
 		return false;
 	}
@@ -358,12 +362,14 @@ static bool open_ends(struct asker *a, const struct rail *here, const struct rai
 	char index[16] = "-";
 
 	if (own == -2 || other == -2) {
-		not_moved(a, "", "connect", own == -2 ? "A" : "B", "no GID of RoCE v2", PAIR_BROKEN);
+		not_moved(a, "", "connect", own == -2 ? "A" : "B", "no GID of RoCE v2",
+			  PAIR_BROKEN);
 		return false;
 	}
 	if (other >= 0)
 		snprintf(index, sizeof(index), "%d", other);
-	if (!ask(a, OPEN_S, 0, "open %s %s %s", there->device, gpus ? gpu_name(a, 1, there) : "-", index)) {
+	if (!ask(a, OPEN_S, 0, "open %s %s %s", there->device, gpus ? gpu_name(a, 1, there) : "-",
+		 index)) {
 		not_moved(a, "", "open", "B", a->why, PAIR_UNKNOWN);
 		return false;
 	}
@@ -387,7 +393,8 @@ static void try_rail(struct asker *a, const struct rail *here, const struct rail
 	ask(a, STEP_S, 0, "close");
 }
 
-void pair_probe_rail(struct pairing *p, const struct rail *here, const struct rail *there, int in, int out)
+void pair_probe_rail(struct pairing *p, const struct rail *here, const struct rail *there, int in,
+		     int out)
 {
 	struct asker a = { .p = p, .line = { .in = in, .out = out } };
 
@@ -400,7 +407,8 @@ static bool is_tried(const struct pairing *p, const struct pair_table *t)
 {
 	bool gpus = p->side[0]->node.with_gpu && p->side[1]->node.with_gpu;
 
-	return (t->rail[0]->gpu >= 0) == gpus && !rail_is_down(t->rail[0]) && !rail_is_down(t->rail[1]);
+	return (t->rail[0]->gpu >= 0) == gpus && !rail_is_down(t->rail[0]) &&
+	       !rail_is_down(t->rail[1]);
 }
 
 static void try_rails(struct asker *a)

@@ -16,4 +16,5 @@ bool pair_serve(int in, int out);
 
 /* For tests: one rail, with an end that is asked by these descriptors. */
 struct rail;
-void pair_probe_rail(struct pairing *p, const struct rail *a, const struct rail *b, int in, int out);
+void pair_probe_rail(struct pairing *p, const struct rail *a, const struct rail *b, int in,
+		     int out);

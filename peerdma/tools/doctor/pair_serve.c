@@ -84,8 +84,9 @@ static enum outcome fill(struct served *s, char *words[])
 {
 	uint64_t salt;
 
-	return line_number(words[0], UINT32_MAX, &salt) ? did(end_fill(&s->end, (unsigned int)salt)) :
-							  WRONG;
+	if (!line_number(words[0], UINT32_MAX, &salt))
+		return WRONG;
+	return did(end_fill(&s->end, (unsigned int)salt));
 }
 
 static enum outcome check(struct served *s, char *words[])
@@ -121,7 +122,8 @@ static const struct {
 	enum outcome (*run)(struct served *s, char *words[]);
 } commands[] = {
 	{ "open", 3, open_end }, { "use", 1, use }, { "offer", 0, offer }, { "meet", 6, meet },
-	{ "fill", 1, fill }, { "check", 1, check }, { "carry", 1, carry }, { "close", 0, close_end },
+	{ "fill", 1, fill }, { "check", 1, check }, { "carry", 1, carry },
+	{ "close", 0, close_end },
 };
 
 static enum outcome obey(struct served *s, char *line)

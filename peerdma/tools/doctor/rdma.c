@@ -403,9 +403,11 @@ bool rdma_open_apart(struct rdma *r, const char *device, int gid_index)
 	r->gid_index = gid_index;
 	if (gid_index < 0)
 		return true;
-	if (gid_index >= r->port.gids || r->query_gid(r->context, r->port_number, gid_index, r->gid) ||
+	if (gid_index >= r->port.gids ||
+	    r->query_gid(r->context, r->port_number, gid_index, r->gid) ||
 	    !memcmp(r->gid, none, sizeof(none))) {
-		snprintf(r->why, sizeof(r->why), "port %u has no GID of index %d", r->port_number, gid_index);
+		snprintf(r->why, sizeof(r->why), "port %u has no GID of index %d", r->port_number,
+			 gid_index);
 		return false;
 	}
 	return true;
