@@ -4,6 +4,7 @@
 
 import json
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from case import COMMAND, Case, conforms, run
 
 import unittest
 
+SEED = int(os.environ.get("DOCTOR_SEED", "1"))
 VERDICTS = ["same", "differs", "cannot tell", "slow", "broken"]
 CODES = {"same": 0, "differs": 0, "broken": 1, "slow": 2, "cannot tell": 3}
 DOCTORS = {"ok", "cannot tell", "slow", "broken"}
@@ -283,6 +285,30 @@ class Pair(Case):
             self.refused(a, f"{folder}/{name}", words=[word, f"{folder}/{name}"])
             self.refused(f"{folder}/{name}", a, words=[word])
         self.refused("", a, words=["the path is empty"])
+
+    def test_damaged(self):
+        """What decides, replaced by rubbish, a fixed series of it: never taken for text that is fit to print, nor for facts."""
+        chance = random.Random(SEED)
+        a = self.roce()
+        for turn in range(8):
+            b = self.roce()
+            files = sorted(os.path.join(at, name) for part in ("sys/class", "commands", "proc/driver") for at, _, names in
+                           os.walk(f"{b.path}/{part}") for name in names) + [b.path + "/gid-kinds.tsv"]
+            for path in chance.sample(files, 20) + files[-1:]:
+                with open(path, "rb") as file:
+                    text = bytearray(file.read())
+                for _ in range(chance.randint(1, 4)):
+                    at = chance.randrange(len(text) + 1)
+                    text[at:at + chance.randint(0, 9)] = chance.choice(
+                        [b"\xff\xfe", b"\0", b"\n", b"\t", b"99999999999999999999", b"-1", b"%s%n", b"\x1b[2J", b"A" * 300, b"/../"])
+                with open(path, "wb") as file:
+                    file.write(text)
+            done = run("doctor", "--pair", *(["--json"] if turn % 2 else []), a.path, b.path)
+            self.assertIn(done.returncode, (0, 1, 2, 3), (SEED, turn, done.stderr))
+            self.assertNotIn("\x1b", done.stdout)
+            self.assertNotIn("Sanitizer", done.stderr)
+            if turn % 2:
+                conforms(json.loads(done.stdout), SCHEMA)
 
     # ---- another machine
 
