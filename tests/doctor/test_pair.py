@@ -5,6 +5,7 @@
 import json
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -27,6 +28,14 @@ SCHEMA = {"schema": {"peerdma-doctor-pair/1"}, "version": str, "verdict": set(VE
           "facts": FACTS, "rails": [{"a": RAIL, "b": RAIL, "facts": FACTS}],
           "moved": [{"between": str, "by": str, "operation": (str, None), "bytes": int, "why": (str, None),
                      "result": {"equal", "differs", "failed", "not compared", "not registered"}}]}
+
+
+WAITING = re.compile("peerdma: doctor: .*: waiting for its (?:bundle, [0-9]+ s|greeting)\n|peerdma: doctor: .*: waiting\n")
+
+
+def errors(done):
+    """Standard error without what is said of waits: a machine that has much to do is slow."""
+    return WAITING.sub("", done.stderr)
 
 
 class Pair(Case):
@@ -102,6 +111,17 @@ class Pair(Case):
         # What differs in them is a difference of --compare, too.
         compared = json.loads(run("doctor", "--compare", "--json", *files).stdout)["differences"]
         self.assertIn("/sys/class/net/ibs0/mtu", [d.get("path") for d in compared])
+
+    def test_piped(self):
+        """Not to a terminal, and not cut off without a word."""
+        a = self.infiniband().path
+        ours, terminal = os.openpty()
+        for to, words in ((terminal, "not for a terminal"), (os.open("/dev/full", os.O_WRONLY), "standard output: No space left")):
+            done = subprocess.run([COMMAND, "doctor", "--bundle", "-", "--root", a], stdout=to, stderr=subprocess.PIPE, text=True, check=False)
+            os.close(to)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(words, done.stderr)
+        os.close(ours)
 
     def test_spare(self):
         """An adapter that no GPU needs: down on both sides is nothing, on one it is bandwidth that is missing."""
@@ -333,7 +353,7 @@ class Pair(Case):
         done = run("doctor", "--pair", "--json", "--rsh", place + "/rsh -x 'a  $HOME", "a;b", root=here.path)
         told = json.loads(done.stdout)
         conforms(told, SCHEMA)
-        self.assertEqual((done.returncode, told["verdict"], told["b"]["name"], done.stderr), (2, "slow", "a;b", ""))
+        self.assertEqual((done.returncode, told["verdict"], told["b"]["name"], errors(done)), (2, "slow", "a;b", ""))
         with open(place + "/asked", encoding="utf-8") as file:
             self.assertEqual(file.read().splitlines(), ["-x", "'a", "$HOME", "a;b", "peerdma", "doctor", "--bundle", "-"])
         done = run("doctor", "--pair", "--rsh", place + "/rsh exec -i %h --", "pod", root=here.path)
@@ -347,7 +367,7 @@ class Pair(Case):
         place = self.shell(f"cat {self.bundle(self.infiniband())}")
         os.rename(place + "/rsh", place + "/ssh")
         done = run("doctor", "--pair", "node2", root=here.path, env={"PATH": place + ":" + os.environ["PATH"]})
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((done.returncode, errors(done)), (0, ""))
         self.assertIn("B: node2: by itself ok\n", done.stdout)
         done = run("doctor", "--pair", "node2", root=here.path, env={"PATH": "/nowhere"})
         self.assertEqual((done.returncode, done.stderr), (64, "peerdma: doctor: ssh: No such file or directory\n"))
@@ -380,7 +400,7 @@ class Pair(Case):
         place = self.shell(f'shift; PATH={os.path.dirname(COMMAND)}:$PATH; exec "$@"')
         done = run("doctor", "--pair", "--probe", "--rsh", place + "/rsh", "node2")
         self.assertIn(done.returncode, (0, 1, 2, 3), done.stderr)
-        self.assertEqual(done.stderr, "")
+        self.assertEqual(errors(done), "")
 
     def test_misbehaving(self):
         """Rubbish, nothing, half a bundle, a wrong one, no end, too much, failures: each is said, and nothing is left."""
@@ -418,7 +438,8 @@ class Pair(Case):
         """A wait of more than two seconds is said, on standard error."""
         place = self.shell(f"sleep 2.5; cat {self.bundle(self.infiniband())}")
         done = run("doctor", "--pair", "--rsh", place + "/rsh", "node2", root=self.infiniband().path)
-        self.assertEqual((done.returncode, done.stderr), (0, "peerdma: doctor: node2: waiting for its bundle, 2 s\n"))
+        self.assertEqual((done.returncode, errors(done)), (0, ""))
+        self.assertRegex(done.stderr, "^peerdma: doctor: node2: waiting for its bundle, [0-9]+ s\n")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ struct pair_table {
 
 struct pairing {
 	const char *name[2];		/* A, B */
-	const struct side *side[2];
+	struct side *side[2];
 	struct pair_table *tables;	/* the machines' first, then one for each rail */
 	unsigned int count;
 	enum pair_verdict verdict;

@@ -112,7 +112,7 @@ static void worse(struct asker *a, enum pair_verdict v)
 
 static struct doctor *doctor_of(const struct asker *a)
 {
-	return (struct doctor *)&a->p->side[0]->doctor;
+	return &a->p->side[0]->doctor;
 }
 
 /* Before a transfer: connecting fails for what no path to the GPU has to do with. */
