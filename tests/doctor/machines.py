@@ -5,6 +5,7 @@ They follow real layouts: who is below which switch, what the files are called a
 machine that is in order; tests break what they are about.
 """
 
+import json
 import os
 import struct
 
@@ -60,6 +61,7 @@ class Machine:
         self.kernel = kernel
         self.index = []
         self.gpus = []
+        self.gids = {}          # device: those of RoCE v2
         self.where = {}         # PCI address: its place below /sys/devices
         self.free = 0x2000_0000_0000
         self.put("proc/sys/kernel/osrelease", kernel + "\n")
@@ -232,6 +234,22 @@ class Machine:
         """An RDMA device of a part of an adapter: an auxiliary device below the PCI function."""
         self.rdma_device(name, uverbs)
         self.link(f"sys/class/infiniband/{name}/device", f"../../../devices/{self.where[address]}/mlx5_core.sf.{number}")
+
+    def roce(self, name, interface, mtu=9000, gids=((1, "link-local"), (3, "IPv4-mapped")), pfc=(3,), trust=("dscp", "pcp")):
+        """Its port is Ethernet; gids: those of RoCE v2, with the kind of their address; pfc, trust: None: dcb does not answer."""
+        self.port_of(name, link_layer="Ethernet", rate="400 Gb/sec (4X NDR)")
+        self.put(f"sys/class/net/{interface}/mtu", f"{mtu}\n")
+        for index in range(4):
+            self.put(f"sys/class/infiniband/{name}/ports/1/gid_attrs/types/{index}",
+                     "RoCE v2\n" if index in dict(gids) else "IB/RoCE v1\n")
+        self.gids[name] = gids
+        self.put("gid-kinds.tsv", "".join(f"{device}\t1\t{index}\t{kind}\n" for device, known in self.gids.items()
+                                         for index, kind in known if kind))
+        if pfc is not None:
+            self.put(f"commands/dcb-pfc-{interface}", json.dumps({"pfc_cap": 8, "macsec_bypass": False, "delay": 0,
+                                                                  "prio_pfc": [i in pfc for i in range(8)]}, separators=(",", ":")))
+        if trust is not None:
+            self.put(f"commands/dcb-apptrust-{interface}", json.dumps({"order": trust}, separators=(",", ":")))
 
     def peermem(self):
         self.module("nvidia_peermem", "580.95.05")

@@ -10,8 +10,12 @@
 #include <unistd.h>
 
 #include "doctor/compare.h"
+#include "doctor/pair_facts.h"
+#include "doctor/pair_main.h"
+#include "doctor/pair_probe.h"
+#include "doctor/pair_remote.h"
+#include "doctor/side.h"
 #include "doctor/wanted.h"
-#include "machine/bundle.h"
 #include "base/tool.h"
 
 static const char usage[] =
@@ -19,6 +23,8 @@ static const char usage[] =
 	"                      [--config FILE] [--bundle FILE] [--probe] [--color] [--root DIR]\n"
 	"                      [DEVICE DEVICE]\n"
 	"       peerdma doctor --compare [--all | --json] A B\n"
+	"       peerdma doctor --pair [--json] A B\n"
+	"       peerdma doctor --pair [--json] [--probe] [--rsh COMMAND] [--timeout SECONDS] HOST\n"
 	"\n"
 	"Which GPU's memory reaches which adapter, card and drive, in which way; and of what keeps a\n"
 	"way that is wanted from working: what was seen, what follows, what to do.  Of the whole\n"
@@ -35,33 +41,134 @@ static const char usage[] =
 	"  -q, --quiet   prints nothing; the exit code says it\n"
 	"  --all         also what is ok, and what no wanted path depends on\n"
 	"  --json        one JSON object, schema peerdma-doctor/2\n"
-	"  --bundle FILE writes all that was read to a tar file, for a report\n"
+	"  --bundle FILE writes all that was read to a tar file, for a report; -: to standard output,\n"
+	"                and nothing else\n"
 	"  --probe       lets cards that have peerdma's driver, and RDMA devices, move data into\n"
 	"                GPU memory and out of it, and compares it; asks drives to read into it\n"
 	"  --compare A B what differs between two bundles, or folders with one unpacked: checks\n"
 	"                that are worse in B first, then other facts, then other files\n"
+	"  --pair A B    whether the machines of two bundles fit each other, rail by rail: link layer,\n"
+	"                rate, MTU, GIDs, PFC, releases; what differs, what follows, what to do\n"
+	"  --pair HOST   the same of this machine and another, whose bundle is fetched by ssh\n"
+	"                With --probe, data is moved between the GPUs of both and compared\n"
+	"  --pair-serve  the other end of that, which 'peerdma doctor --pair --probe' starts there\n"
+	"  --rsh COMMAND instead of ssh; a word %h of it is replaced by HOST, which else follows it\n"
+	"  --timeout SECONDS  for the bundle of HOST: 60\n"
 	"  --color       colours although the output is no terminal\n"
 	"  --root DIR    looks at a machine that was captured so (unpacked), not at this one\n"
 	"\n"
 	"Exit code: 0 what is wanted works, 1 something of it does not, 2 it works slowly,\n"
 	"3 cannot tell, also where PCI cannot be read; 64 wrong usage or another error.\n"
-	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n";
+	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n"
+	"With --pair: 0 the machines fit, 1 they do not reach each other, 2 they do so slowly, 3 cannot\n"
+	"tell; 64 wrong usage or another error.\n";
 
 #define EXIT_CANNOT_TELL	3
 #define EXIT_FAILED	64	/* EX_USAGE: the smaller ones are verdicts here */
 enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
 
 struct wish {
-	bool all, probe, compare, quiet;
-	const char *bundle, *need, *ignore, *config;
+	bool all, probe, compare, pair, serve, quiet;
+	const char *bundle, *need, *ignore, *config, *rsh, *timeout;
+	unsigned int seconds;
 	const char *devices[2];
 };
+
+#define TIMEOUT_S	60
+#define TIMEOUT_MAX_S	3600
+
+/* --bundle -: the bundle is all that is printed, so that another program can read it. */
+static bool is_piped(const struct wish *w)
+{
+	return w->bundle && !strcmp(w->bundle, "-");
+}
+
+static bool bundle_fits(const struct tool *tool, const struct wish *w)
+{
+	if (!is_piped(w))
+		return true;
+	if (w->all || tool->json || isatty(STDOUT_FILENO)) {
+		warn(w->all || tool->json ? "doctor: --bundle - prints the bundle and no report: leave --all and --json out" :
+		     "doctor: --bundle -: a bundle is not for a terminal; give a file, or a pipe");
+		return false;
+	}
+	return true;
+}
+
+/* Of a machine by itself, and so of no two. */
+static bool has_own_options(const struct wish *w)
+{
+	return w->probe || w->bundle || w->quiet || w->need || w->ignore || w->config;
+}
+
+static bool serve_fits(const struct tool *tool, const struct wish *w)
+{
+	if (has_own_options(w) || w->pair || w->compare || w->all || tool->json || *tool->root ||
+	    w->devices[0] || w->rsh || w->timeout) {
+		warn("doctor: --pair-serve goes with no other option");
+		return false;
+	}
+	return true;
+}
+
+static bool bundles_fit(const struct tool *tool, const struct wish *w)
+{
+	if (*tool->root || w->rsh || w->timeout || w->probe) {
+		warn("doctor: --probe, --rsh, --timeout and --root go with --pair HOST, not with two bundles");
+		return false;
+	}
+	return tool_path_given("doctor", "pair", w->devices[0]) &&
+	       tool_path_given("doctor", "pair", w->devices[1]);
+}
+
+static bool host_fits(const struct tool *tool, struct wish *w)
+{
+	const char *host = w->devices[0];
+	uint64_t seconds = TIMEOUT_S;
+
+	if (w->probe && *tool->root) {
+		warn("doctor: what was captured cannot be probed");
+		return false;
+	}
+	if (w->timeout && (!text_u64(w->timeout, strlen(w->timeout), &seconds) || !seconds ||
+			   seconds > TIMEOUT_MAX_S)) {
+		warn("doctor: --timeout: give seconds, 1 to %d", TIMEOUT_MAX_S);
+		return false;
+	}
+	w->seconds = (unsigned int)seconds;
+	if (!w->rsh && (strchr(host, '/') || strstr(host, ".tar"))) {
+		warn("doctor: --pair: '%s' is a file, and no host: give two bundles, A and B", host);
+		return false;
+	}
+	return true;
+}
+
+static bool pair_fits(const struct tool *tool, struct wish *w)
+{
+	if (!w->pair) {
+		if (w->rsh || w->timeout)
+			warn("doctor: --rsh and --timeout go with --pair HOST only");
+		return !w->rsh && !w->timeout;
+	}
+	if (w->bundle || w->quiet || w->need || w->ignore || w->config || w->all || w->compare) {
+		warn("doctor: --pair goes with --json, --probe, --rsh, --timeout, --color and --root only");
+		return false;
+	}
+	if (!w->devices[0]) {
+		warn("doctor: --pair: give two bundles, A and B, or a host");
+		return false;
+	}
+	return w->devices[1] ? bundles_fit(tool, w) : host_fits(tool, w);
+}
 
 static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 {
 	const struct tool_own own[] = {
 		{ .name = "all", .given = &w->all }, { .name = "probe", .given = &w->probe },
 		{ .name = "compare", .given = &w->compare },
+		{ .name = "pair", .given = &w->pair },
+		{ .name = "pair-serve", .given = &w->serve }, { .name = "rsh", .value = &w->rsh },
+		{ .name = "timeout", .value = &w->timeout },
 		{ .name = "quiet", .letter = 'q', .given = &w->quiet },
 		{ .name = "need", .value = &w->need }, { .name = "ignore", .value = &w->ignore },
 		{ .name = "config", .value = &w->config, .path = true },
@@ -73,8 +180,11 @@ static int options(struct tool *tool, int argc, char **argv, struct wish *w)
 
 	if (ret >= 0)
 		return ret ? EXIT_FAILED : 0;
-	if (w->compare && (!w->devices[1] || w->probe || w->bundle || *tool->root || w->quiet ||
-			   w->need || w->ignore || w->config)) {
+	if (w->serve ? !serve_fits(tool, w) : !pair_fits(tool, w) || !bundle_fits(tool, w))
+		return EXIT_FAILED;
+	if (w->pair || w->serve)
+		return -1;
+	if (w->compare && (!w->devices[1] || *tool->root || has_own_options(w))) {
 		warn(w->devices[1] ? "doctor: --compare goes with --all or --json only" :
 		     "doctor: --compare: give two bundles, A and B");
 		fputs(usage, stderr);
@@ -108,13 +218,22 @@ static void remove_file(int fd, const char *file)
 		unlink(file);
 }
 
-static int write_bundle(struct tree *tree, const char *file)
+static int write_bundle(struct doctor *d, const struct wish *w)
 {
+	const char *file = is_piped(w) ? "standard output" : w->bundle;
 	/* Only its owner may read a bundle: it describes the machine. */
-	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int ret = fd < 0 ? -errno : tree_bundle(tree, fd);
+	int fd = is_piped(w) ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
+		 open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int ret = fd < 0 ? -errno : 0;
+	struct node node = { 0 };
 
-	if (fd >= 0 && ret)
+	/* What no check asks, and --pair compares. */
+	if (!ret)
+		ret = node_read(&node, d);
+	if (!ret)
+		ret = tree_bundle(d->tree, fd);
+	node_free(&node);
+	if (fd >= 0 && ret && !is_piped(w))
 		remove_file(fd, file);
 	if (fd >= 0 && close(fd) && !ret)
 		ret = -errno;
@@ -180,11 +299,11 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 		ret = EXIT_FAILED;
 	} else {
 		ret = codes[doctor_verdict(&d)];
-		if (!tool->json && !w->quiet)
+		if (!tool->json && !w->quiet && !is_piped(w))
 			render_text(&d, tool, w->all);
 		else if (tool->json && render_json(&d) != EXIT_OK)
 			ret = EXIT_FAILED;
-		if (w->bundle && write_bundle(m->tree, w->bundle))
+		if (w->bundle && write_bundle(&d, w))
 			ret = EXIT_FAILED;
 	}
 	doctor_free(&d);
@@ -193,61 +312,13 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 
 /* ---- two machines ------------------------------------------------------------ */
 
-struct side {
-	struct bundle_place place;
-	struct tree *tree;
-	struct machine machine;
-	struct doctor doctor;
-	bool has_machine, has_doctor;
-};
-
-static bool side_failed(const char *path, int error)
-{
-	warn("doctor: %s: %s", path, error == -EBADMSG ?
-	     "not a whole bundle, or no room to unpack it; 'peerdma doctor --bundle FILE' writes one" : strerror(-error));
-	return false;
-}
-
-static bool side_open(struct side *s, const char *path)
-{
-	const char *what;
-	int ret = bundle_open(&s->place, path, &what);
-
-	if (ret)
-		return side_failed(what, ret);
-	s->tree = tree_open(s->place.folder);
-	if (!s->tree)
-		return side_failed(path, -errno);
-	ret = machine_read(&s->machine, s->tree);
-	s->has_machine = true;
-	if (ret == -ENOMEM)
-		return side_failed(path, ret);
-	if (ret && !s->machine.tegra)
-		return side_failed(path, -EBADMSG);
-	ret = doctor_run(&s->doctor, &s->machine, &(struct doctor_options){ .a = -1, .b = -1 });
-	s->has_doctor = true;
-	/* All was read, and the output may end the program: SIGPIPE. */
-	bundle_close(&s->place);
-	return !ret || side_failed(path, ret);
-}
-
-static void side_close(struct side *s)
-{
-	if (s->has_doctor)
-		doctor_free(&s->doctor);
-	if (s->has_machine)
-		machine_free(&s->machine);
-	tree_close(s->tree);
-	bundle_close(&s->place);
-}
-
 static int compare(const struct tool *tool, const struct wish *w)
 {
 	struct comparison c = { .name = { w->devices[0], w->devices[1] } };
 	struct side a = { 0 }, b = { 0 };
 	int ret = COMPARE_FAILED;
 
-	if (side_open(&a, c.name[0]) && side_open(&b, c.name[1])) {
+	if (side_open(&a, c.name[0], c.name[0]) && side_open(&b, c.name[1], c.name[1])) {
 		if (compare_run(&c, &a.doctor, &b.doctor)) {
 			warn("doctor: out of memory");
 		} else {
@@ -264,6 +335,32 @@ static int compare(const struct tool *tool, const struct wish *w)
 	return ret;
 }
 
+/* Libraries that print something must not print into what the other end reads. */
+static int serve(void)
+{
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), ret;
+
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+		warn("doctor: --pair-serve: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	ret = pair_serve(STDIN_FILENO, out) ? 0 : EXIT_FAILED;
+	close(out);
+	return ret;
+}
+
+static int pair(const struct tool *tool, const struct wish *w)
+{
+	bool bundles = w->devices[1];
+	const struct pair_wish wish = {
+		.a = bundles ? w->devices[0] : NULL, .b = w->devices[bundles], .root = tool->root,
+		.rsh = w->rsh ? w->rsh : REMOTE_RSH, .seconds = w->seconds,
+		.probe = w->probe,
+	};
+
+	return pair_main(tool, &wish);
+}
+
 int cmd_doctor(struct tool *tool, int argc, char **argv)
 {
 	struct machine m;
@@ -271,11 +368,15 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 	struct wish w = { 0 };
 	int ret = options(tool, argc, argv, &w);
 
-	tool->failed = w.compare ? COMPARE_FAILED : EXIT_FAILED;
+	tool->failed = w.compare && !w.pair ? COMPARE_FAILED : EXIT_FAILED;
 	if (ret >= 0)
 		return ret == EXIT_FAILED ? tool->failed : ret;
 	if (w.compare)
 		return compare(tool, &w);
+	if (w.pair)
+		return pair(tool, &w);
+	if (w.serve)
+		return serve();
 	tree = tree_open(tool->root);
 	if (!tree) {
 		warn("doctor: %s: %s", tool->root, strerror(errno));

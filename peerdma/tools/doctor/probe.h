@@ -67,6 +67,9 @@ struct rdma;
 void probe_nic_try(struct doctor *d, struct probe *p, struct rdma *r, const char *subject,
 		   bool software);
 
+/* The GPU's memory as a dma-buf; NULL: r->why. */
+struct verbs_mr *probe_nic_dmabuf(struct probe *p, struct rdma *r);
+
 /* A pattern that no other memory has by chance, and no two positions have alike. */
 void probe_fill(unsigned char *to, unsigned int salt);
 /* How many bytes of `got` are not those of `sent`, and the first. */

@@ -45,27 +45,32 @@ static struct verbs_mr *enrolled(const struct trial *t, struct verbs_mr *mr, cha
 	return mr;
 }
 
-static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
-				  char why[WHY])
+struct verbs_mr *probe_nic_dmabuf(struct probe *p, struct rdma *r)
 {
-	struct probe *p = t->p;
 	struct verbs_mr *mr;
 	int fd = -1;
 
-	(void)ctx;
 	if (!p->cuda.get_handle) {
-		snprintf(why, WHY, "libcuda.so.1 has no cuMemGetHandleForAddressRange");
+		snprintf(r->why, sizeof(r->why),
+			 "libcuda.so.1 has no cuMemGetHandleForAddressRange");
 		return NULL;
 	}
 	if (!probe_did(p, p->cuda.get_handle(&fd, p->memory, PROBE_MEMORY, DMA_BUF_FD, 0),
 		       "cuMemGetHandleForAddressRange")) {
-		snprintf(why, WHY, "%s", p->why);
+		snprintf(r->why, sizeof(r->why), "%s", p->why);
 		return NULL;
 	}
-	mr = rdma_register_dmabuf(t->r, fd, PROBE_MEMORY, p->memory);
+	mr = rdma_register_dmabuf(r, fd, PROBE_MEMORY, p->memory);
 	close(fd);
-	gpu->addr = p->memory;
-	return enrolled(t, mr, why);
+	return mr;
+}
+
+static struct verbs_mr *by_dmabuf(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,
+				  char why[WHY])
+{
+	(void)ctx;
+	gpu->addr = t->p->memory;
+	return enrolled(t, probe_nic_dmabuf(t->p, t->r), why);
 }
 
 static struct verbs_mr *by_peer(struct trial *t, struct peerdma **ctx, struct rdma_place *gpu,

@@ -16,6 +16,8 @@
 #define GIDS_MAX	16
 /* For a device that reports nothing; its own limits are far below */
 #define WAIT_SECONDS	60
+#define WAIT_APART	10
+#define SLOW_SECONDS	2
 #define TRIAL		4096U
 #define ACCESS		(VERBS_LOCAL_WRITE | VERBS_REMOTE_WRITE | VERBS_REMOTE_READ)
 
@@ -109,7 +111,7 @@ static bool step(struct rdma *r, struct verbs_qp_attr *attr, int which)
 	return !error || fail(r, "ibv_modify_qp", error < 0 ? errno : error);
 }
 
-static bool connect_to_itself(struct rdma *r)
+static bool make_queue(struct rdma *r)
 {
 	struct verbs_qp_init init = {
 		.send_cq = r->cq, .recv_cq = r->cq, .type = VERBS_RC,
@@ -119,13 +121,6 @@ static bool connect_to_itself(struct rdma *r)
 		.state = VERBS_INIT, .port = r->port_number, .access = VERBS_REMOTE_WRITE |
 		VERBS_REMOTE_READ,
 	};
-	struct verbs_qp_attr second = {
-		.state = VERBS_RTR, .mtu = r->port.active_mtu, .peer_reads = 1, .rnr_timer = 12,
-		.address = { .lid = r->port.lid, .port = r->port_number },
-	};
-	/* An answer that does not come is asked for again after a second, seven times. */
-	struct verbs_qp_attr third = { .state = VERBS_RTS, .timeout = 18, .retries = 7,
-				       .rnr_retries = 7, .reads = 1 };
 
 	if (r->qp)
 		r->destroy_qp(r->qp);
@@ -133,18 +128,68 @@ static bool connect_to_itself(struct rdma *r)
 	r->qp = r->create_qp(r->pd, &init);
 	if (!r->qp)
 		return fail(r, "ibv_create_qp, reliable connection", errno);
-	second.peer = r->qp->number;
+	return step(r, &first, VERBS_A_PKEY | VERBS_A_PORT | VERBS_A_ACCESS);
+}
+
+static bool connect_to(struct rdma *r, const struct rdma_end *other)
+{
+	struct verbs_qp_attr second = {
+		.state = VERBS_RTR, .mtu = other->mtu, .peer = other->number, .peer_reads = 1,
+		.rnr_timer = 12, .address = { .lid = other->lid, .port = r->port_number },
+	};
+	/*
+	 * An answer that does not come is asked for again after a second, seven times; of another machine
+	 * after a quarter, so that the device says so before its caller has lost patience.
+	 */
+	struct verbs_qp_attr third = { .state = VERBS_RTS, .timeout = r->apart ? 16 : 18,
+				       .retries = 7, .rnr_retries = 7, .reads = 1 };
+
 	if (r->gid_index >= 0) {
-		memcpy(second.address.gid, r->gid, sizeof(r->gid));
+		memcpy(second.address.gid, other->gid, sizeof(other->gid));
 		second.address.global = 1;
 		second.address.own_gid = (uint8_t)r->gid_index;
-		second.address.hop_limit = 1;
+		second.address.hop_limit = r->apart ? 64 : 1;
 	}
-	return step(r, &first, VERBS_A_PKEY | VERBS_A_PORT | VERBS_A_ACCESS) &&
-	       step(r, &second, VERBS_A_ADDRESS | VERBS_A_MTU | VERBS_A_PEER | VERBS_A_RQ_PSN |
+	return step(r, &second, VERBS_A_ADDRESS | VERBS_A_MTU | VERBS_A_PEER | VERBS_A_RQ_PSN |
 		    VERBS_A_PEER_READS | VERBS_A_RNR_TIMER) &&
 	       step(r, &third, VERBS_A_TIMEOUT | VERBS_A_RETRIES | VERBS_A_RNR_RETRIES |
 		    VERBS_A_SQ_PSN | VERBS_A_READS);
+}
+
+static void own_end(const struct rdma *r, struct rdma_end *own)
+{
+	*own = (struct rdma_end){ .number = r->qp->number, .lid = r->port.lid,
+				  .mtu = r->port.active_mtu };
+	if (r->gid_index >= 0)
+		memcpy(own->gid, r->gid, sizeof(own->gid));
+}
+
+static bool connect_to_itself(struct rdma *r)
+{
+	struct rdma_end own;
+
+	if (!make_queue(r))
+		return false;
+	own_end(r, &own);
+	return connect_to(r, &own);
+}
+
+bool rdma_offer(struct rdma *r, struct rdma_end *own)
+{
+	if (!make_queue(r))
+		return false;
+	own_end(r, own);
+	return true;
+}
+
+bool rdma_meet(struct rdma *r, const struct rdma_end *other)
+{
+	struct rdma_end end = *other;
+
+	/* The smaller one reaches both. */
+	if (end.mtu > r->port.active_mtu)
+		end.mtu = r->port.active_mtu;
+	return connect_to(r, &end);
 }
 
 /* ---- transfers ---- */
@@ -157,19 +202,23 @@ static struct rdma_place place(const struct verbs_mr *mr, const void *at)
 static bool completion(struct rdma *r, struct verbs_done *done)
 {
 	int (*poll)(void *cq, int count, struct verbs_done *out);
-	struct timespec now, until;
+	struct timespec now, start;
+	bool noticed = false;
 	int n;
 
 	memcpy(&poll, &r->context->ops[VERBS_POLL_CQ], sizeof(poll));
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WAIT_SECONDS;
+	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (;;) {
 		n = poll(r->cq, 1, done);
 		if (n)
 			return n > 0 || fail(r, "ibv_poll_cq", 0);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec > until.tv_sec)
+		if (now.tv_sec > start.tv_sec + r->patience)
 			return fail(r, "the device reported no completion", ETIMEDOUT);
+		if (r->slow && !noticed && now.tv_sec > start.tv_sec + SLOW_SECONDS) {
+			noticed = true;
+			r->slow();
+		}
 		nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}
 }
@@ -210,7 +259,7 @@ bool rdma_carry(struct rdma *r, struct rdma_place to, struct rdma_place from, ui
 		to.addr += length - 1;
 		well = transfer(r, VERBS_RDMA_READ, place(r->own, r->trial), to, 1);
 	}
-	if (!well) {
+	if (!well && !r->apart) {
 		/* An error ends the queue pair: the next transfer gets another. */
 		memcpy(kept, r->why, sizeof(kept));
 		connect_to_itself(r);
@@ -315,9 +364,9 @@ static bool connect_by_any_address(struct rdma *r)
 	return false;
 }
 
-bool rdma_open(struct rdma *r, const char *device)
+static bool open_device(struct rdma *r, const char *device)
 {
-	*r = (struct rdma){ 0 };
+	*r = (struct rdma){ .gid_index = -1, .patience = WAIT_SECONDS };
 	if (!load(r) || !open_named(r, device) || !active_port(r))
 		return false;
 	errno = 0;
@@ -335,7 +384,33 @@ bool rdma_open(struct rdma *r, const char *device)
 	if (!r->own)
 		return false;
 	*r->why = 0;
-	return connect_by_any_address(r);
+	return true;
+}
+
+bool rdma_open(struct rdma *r, const char *device)
+{
+	return open_device(r, device) && connect_by_any_address(r);
+}
+
+bool rdma_open_apart(struct rdma *r, const char *device, int gid_index)
+{
+	static const uint8_t none[16];
+
+	if (!open_device(r, device))
+		return false;
+	r->apart = true;
+	r->patience = WAIT_APART;
+	r->gid_index = gid_index;
+	if (gid_index < 0)
+		return true;
+	if (gid_index >= r->port.gids ||
+	    r->query_gid(r->context, r->port_number, gid_index, r->gid) ||
+	    !memcmp(r->gid, none, sizeof(none))) {
+		snprintf(r->why, sizeof(r->why), "port %u has no GID of index %d", r->port_number,
+			 gid_index);
+		return false;
+	}
+	return true;
 }
 
 /* The library stays loaded: other code may use it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rdma.h - an RDMA device that writes and reads memory by itself: a queue pair connected to
- * itself, by libibverbs, which is loaded and not linked.
+ * itself, or to one of another machine, by libibverbs, which is loaded and not linked.
  */
 #pragma once
 
@@ -45,7 +45,19 @@ struct rdma {
 	struct verbs_mr *own;
 	/* The last dma-buf was registered past the provider, which refuses dma-bufs */
 	bool by_kernel;
+	bool apart;		/* connected to another queue pair */
+	/* For a device that reports nothing, in seconds; called once, if it takes two or longer */
+	unsigned int patience;
+	void (*slow)(void);
 	char why[160];		/* what has failed last */
+};
+
+/* By what another machine's queue pair is found. */
+struct rdma_end {
+	uint32_t number;
+	uint16_t lid;
+	int mtu;		/* as verbs counts: 1 is 256 bytes, 5 is 4096 */
+	uint8_t gid[16];	/* zeros: by LID */
 };
 
 /* A part of a registered region: its address for the device. */
@@ -59,6 +71,13 @@ struct rdma_place {
  * false: why.  rdma_close() in any case.
  */
 bool rdma_open(struct rdma *r, const char *device);
+/*
+ * For a queue pair of another machine: opens only; gid_index -1: by LID.  Then, as often as wanted, a new
+ * queue pair: this end of it, and the other.  false: why.
+ */
+bool rdma_open_apart(struct rdma *r, const char *device, int gid_index);
+bool rdma_offer(struct rdma *r, struct rdma_end *own);
+bool rdma_meet(struct rdma *r, const struct rdma_end *other);
 void rdma_close(struct rdma *r);
 
 /* For writing and reading from both sides.  NULL: why. */

@@ -9,6 +9,7 @@
 #include "fake_rdma.h"
 
 #define REGIONS		8
+#define QUEUES		4
 #define GIDS		4
 #define FAR_ERROR	12	/* the peer does not answer */
 #define ACCESS_ERROR	10	/* the peer refuses */
@@ -22,11 +23,16 @@ struct region {
 
 static struct region regions[REGIONS];
 static struct verbs_opened opened;
-static struct verbs_qp queue;
-static struct verbs_qp_attr attr;
-static struct verbs_cap cap;	/* the queue's */
-static int state, pending, status;
-static char completions, device;
+static char completions[QUEUES], device;
+struct queue {
+	struct verbs_qp qp;	/* first */
+	struct verbs_qp_attr attr;
+	struct verbs_cap cap;
+	int state, pending, status;
+	bool used;
+};
+
+static struct queue queues[QUEUES];
 /* As libibverbs' own begins. */
 static struct {
 	void *context;
@@ -95,8 +101,29 @@ static void move(uint64_t to, uint64_t from, uint64_t length, bool is_write)
 		((char *)(uintptr_t)to)[length / 2] ^= 1;
 }
 
+static struct queue *numbered(uint32_t number)
+{
+	for (struct queue *q = queues; q < queues + QUEUES; q++) {
+		if (q->used && q->qp.number == number)
+			return q;
+	}
+	return NULL;
+}
+
+/* Each has the other for its peer, by the address that it has. */
+static bool are_connected(const struct queue *q)
+{
+	const struct queue *peer = numbered(q->attr.peer);
+
+	if (!peer || peer->state < VERBS_RTR || peer->attr.peer != q->qp.number)
+		return false;
+	return !q->attr.address.global || (q->attr.address.gid[0] == peer->attr.address.own_gid &&
+					    q->attr.address.gid[15] == peer->attr.address.own_gid);
+}
+
 static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_request **bad)
 {
+	struct queue *q = (struct queue *)qp;
 	bool is_write = r->opcode == VERBS_RDMA_WRITE;
 
 	if (fake.post_error) {
@@ -105,28 +132,29 @@ static int post_send(struct verbs_qp *qp, struct verbs_request *r, struct verbs_
 		errno = fake.post_error < 0 ? -fake.post_error : 0;
 		return fake.post_error < 0 ? -1 : fake.post_error;
 	}
-	if (qp != &queue || state != VERBS_RTS || pending || (uint32_t)r->count > cap.send_sge) {
+	if (q < queues || q >= queues + QUEUES || !q->used || q->state != VERBS_RTS || q->pending ||
+	    (uint32_t)r->count > q->cap.send_sge) {
 		*bad = r;
 		return EINVAL;
 	}
-	if (!cap.send_wr) {
+	if (!q->cap.send_wr) {
 		*bad = r;
 		return ENOMEM;
 	}
-	pending = 1;
-	status = 0;
+	q->pending = 1;
+	q->status = 0;
 	fake.transfers++;
 	place_late();
-	if (attr.address.global && attr.address.own_gid >= GIDS - fake.bad_gids)
-		status = FAR_ERROR;
+	if (!are_connected(q) || (q->attr.address.global && q->attr.address.own_gid >= GIDS - fake.bad_gids))
+		q->status = FAR_ERROR;
 	else if (fake.transfers == fake.fail ||
 		 !allowed(r->parts->lkey, false, r->parts->addr, r->parts->length, is_write ? 0 : VERBS_LOCAL_WRITE) ||
 		 !allowed(r->rkey, true, r->remote_addr, r->parts->length, is_write ? VERBS_REMOTE_WRITE : VERBS_REMOTE_READ))
-		status = ACCESS_ERROR;
+		q->status = ACCESS_ERROR;
 	else
 		move(is_write ? r->remote_addr : r->parts->addr, is_write ? r->parts->addr : r->remote_addr, r->parts->length, is_write);
-	if (status)
-		state = 0;
+	if (q->status)
+		q->state = 0;
 	return 0;
 }
 
@@ -136,11 +164,14 @@ static int poll_cq(void *cq, int count, struct verbs_done *out)
 		return 0;
 	if (fake.poll_error)
 		return fake.poll_error;
-	if (!pending || count < 1)
-		return 0;
-	pending = 0;
-	*out = (struct verbs_done){ .status = status };
-	return 1;
+	for (struct queue *q = queues; q < queues + QUEUES; q++) {
+		if (!q->used || q->qp.send_cq != cq || !q->pending || count < 1)
+			continue;
+		q->pending = 0;
+		*out = (struct verbs_done){ .status = q->status };
+		return 1;
+	}
+	return 0;
 }
 
 const char *ibv_wc_status_str(int s)
@@ -209,11 +240,13 @@ int ibv_dealloc_pd(void *pd)
 
 void *ibv_create_cq(struct verbs_opened *o, int entries, void *own, void *channel, int vector)
 {
+	static unsigned int next;
+
 	errno = fake.cq_error ? fake.cq_error : entries < 1 || vector ? EINVAL : 0;
 	if (errno)
 		return NULL;
 	fake.live++;
-	return &completions;
+	return &completions[next++ % QUEUES];
 }
 
 int ibv_destroy_cq(void *cq)
@@ -224,32 +257,42 @@ int ibv_destroy_cq(void *cq)
 /* Some adapters, such as those of mlx4, make no queue that has no room to receive, whether anything is to be received or not. */
 struct verbs_qp *ibv_create_qp(void *pd, struct verbs_qp_init *init)
 {
-	bool none = init->send_cq != &completions || init->recv_cq != &completions || !init->cap.recv_wr || !init->cap.recv_sge;
+	bool none = (char *)init->send_cq < completions || (char *)init->send_cq >= completions + QUEUES ||
+		init->recv_cq != init->send_cq || !init->cap.recv_wr || !init->cap.recv_sge;
+	static uint32_t number;
+	struct queue *q = queues;
 
 	errno = fake.create_error ? fake.create_error : pd != &domain || init->type != VERBS_RC || none ? EINVAL : 0;
 	if (errno)
 		return NULL;
+	while (q < queues + QUEUES && q->used)
+		q++;
+	if (q == queues + QUEUES) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	fake.live++;
-	cap = init->cap;
-	queue.number++;
-	state = pending = 0;
+	*q = (struct queue){ .qp = { .number = ++number, .send_cq = init->send_cq }, .cap = init->cap, .used = true };
 	late.length = 0;
-	return &queue;
+	return &q->qp;
 }
 
-/* In their order, and connected to itself. */
+/* In their order, and connected to one that is there. */
 int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int which)
 {
-	if (!(which & VERBS_A_STATE) || a->state != state + 1 || (a->state == VERBS_RTR && a->peer != qp->number))
+	struct queue *q = (struct queue *)qp;
+
+	if (!(which & VERBS_A_STATE) || a->state != q->state + 1 || (a->state == VERBS_RTR && !numbered(a->peer)))
 		return EINVAL;
 	if (a->state == VERBS_RTR)
-		attr = *a;
-	state = a->state;
+		q->attr = *a;
+	q->state = a->state;
 	return 0;
 }
 
 int ibv_destroy_qp(struct verbs_qp *qp)
 {
+	((struct queue *)qp)->used = false;
 	return gone();
 }
 

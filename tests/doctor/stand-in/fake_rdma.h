@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_rdma.h - a stand-in for libibverbs with one device, "fake0", whose queue pair carries bytes from
- * one registered region of this process to another, and does what it is told to do wrong.
+ * fake_rdma.h - a stand-in for libibverbs with one device, "fake0", whose queue pairs, connected to
+ * themselves or to each other, carry bytes from one registered region of this process to another, and do
+ * what they are told to do wrong.
  *
  * Transfers count from 1 since fake_rdma() was last zeroed.
  */
