@@ -766,7 +766,7 @@ class Doctor(Case):
         for text, words in ((b"ignore = limit\n", ":1: there is no check 'limit'; did you mean 'limits'?"),
                             (b"need = dmabuf\nneed = dmabof\n", ":2: there is no way 'dmabof'; did you mean 'dmabuf'?"),
                             (b"ignor = link\n", ":1: there is no setting 'ignor'; did you mean 'ignore'?"),
-                            (b"need =\n", ":1: nothing stands there"), (b"dmabuf\n", ":1: neither"),
+                            (b"need =\n", ":1: nothing stands there"), (b"dmabuf\n", ":1: neither"), (b"need # = none\n", ":1: neither"),
                             (b"ignore = " + b"link," * 100, "too many words"), (b"need = " + b"x" * 500, "too long a word"),
                             (b"need = something\n", "there are dmabuf, peermem"), (b"a\0b", "not a text file"), (b"=\n", ":1: ")):
             write(text)

@@ -150,10 +150,11 @@ bool wanted_check(const struct wanted *w, const char *check)
 
 static bool line(struct wanted *w, const char *from, char *text, char why[256])
 {
-	char *value = strchr(text, '=');
+	char *value;
 	size_t length;
 
 	text[strcspn(text, "#")] = 0;
+	value = strchr(text, '=');
 	text += strspn(text, " \t\r");
 	if (!*text)
 		return true;
