@@ -83,8 +83,11 @@ static bool rdma_given(const struct machine *m, const struct rdma_name *r)
 {
 	char path[64];
 
+	/* Finding a node's number takes as long as there are devices. */
+	if (!m->container)
+		return true;
 	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, r->name));
-	return !m->container || node_exists(m->tree, path);
+	return node_exists(m->tree, path);
 }
 
 /* One that has no RDMA device is used by its network device. */
