@@ -65,6 +65,10 @@ def missing(*names):
     return step
 
 
+def process_namespace(number):
+    return lambda m: m.link("proc/self/ns/pid", f"pid:[{number}]")
+
+
 def nvidia(version="580.95.05", opened=True):
     return lambda m: m.nvidia(version, opened)
 
@@ -305,6 +309,12 @@ KINDS = (
     Kind(1, "pod with the third of four GPUs", "reported by users: nvidia-container-toolkit passes /dev/nvidia2 only",
          four_gpus, (INSIDE, missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3")),
          WORKS, "should work", ("/dev/nvidiactl, /dev/nvidia2,", "0000:33:00.0"), ("GPU1", "/dev/nvidia0", "/dev/nvidia3")),
+    Kind(1, "pod that no file marks", "containerd with automountServiceAccountToken: false: no /.dockerenv, no /run/secrets/kubernetes.io",
+         four_gpus, (process_namespace(4026532501), missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3", "/dev/infiniband/uverbs4")),
+         WORKS, "should work", ("/dev/nvidiactl, /dev/nvidia2,", "0000:33:00.0"), ("GPU1", "/dev/nvidia0", "nvidia-modprobe")),
+    Kind(1, "host that lacks nodes", "Linux's proc_ns.h: the number of the first namespace of processes", four_gpus,
+         (process_namespace(4026531836), missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3")),
+         FAILS, "does not work for 3 of 4 GPUs", ("nvidia-modprobe",)),
     # 2: adapters without RDMA
     Kind(2, "Ethernet port", "reported by users: every server has one", one_socket,
          (device("0000:00:1f.6", "pci0000:00", (0x8086, 0x15f3), 0x020000, 0, bars=((0, MIB),), driver="igc", known_as=("net/eth0",)),),
