@@ -345,6 +345,9 @@ KINDS = (
     Kind(4, "client in another folder", "RCCL and UCX look in /sys/kernel/memory_peers, too", bnxt,
          (put("sys/kernel/memory_peers/amdkfd/version", "1.0\n"),), WORKS, "should work", ("peer memory: works",)),
     Kind(4, "client nowhere", MADE_UP, bnxt, (), FAILS, "does not work", ("no amdkfd",)),
+    Kind(4, "peer memory is needed where dma-bufs work", "the kernel's own RDMA core, open modules: AWS p5, most of 2025", one_socket,
+         (NO_CLIENTS, symbols("ib_umem_dmabuf_get [ib_uverbs]", "mlx5_ib_reg_user_mr_dmabuf [mlx5_ib]")), FAILS, "does not work",
+         ("use dma-bufs, which work here",), ("use NVIDIA's open kernel modules",), args=("--need", "peermem")),
     # 5: cards of other classes, and what an IOMMU blocked
     Kind(5, "capture card", OGKM_1324, workstation, (card(DEKTEC, 0x048000, "DtPcie"), cpu(vendor="AuthenticAMD", family=25, model=97)),
          SLOW, "more slowly", ("GPU0 and CARD0: PHB",)),
