@@ -290,6 +290,11 @@ def bnxt(path):
     return m
 
 
+def efa(m):
+    symbols("ib_umem_dmabuf_get [ib_uverbs]", "efa_reg_user_mr_dmabuf [efa]")(m)
+    m.rdma_device("efa_0", 0)
+
+
 NO_CLIENTS = without("sys/kernel/mm", "sys/module/nvidia_peermem")      # dma-buf is what is left
 PROPRIETARY = nvidia(opened=False)                                      # peer memory is what is left
 INSIDE = put(".dockerenv", "")
@@ -348,6 +353,10 @@ KINDS = (
     Kind(4, "peer memory is needed where dma-bufs work", "the kernel's own RDMA core, open modules: AWS p5, most of 2025", one_socket,
          (NO_CLIENTS, symbols("ib_umem_dmabuf_get [ib_uverbs]", "mlx5_ib_reg_user_mr_dmabuf [mlx5_ib]")), FAILS, "does not work",
          ("use dma-bufs, which work here",), ("use NVIDIA's open kernel modules",), args=("--need", "peermem")),
+    Kind(4, "EFA with NVIDIA's proprietary modules", "Amazon's efa_sysfs.c: the file p2p, NVIDIA without a client", machines.cloud,
+         (efa, PROPRIETARY, NO_CLIENTS, lambda m: m.put_device("0000:00:05.0", "p2p", "NVIDIA\n")), SLOW, "more slowly",
+         ("peer memory: works slowly", "efa asks NVIDIA's driver"), ("nvidia_peermem: not there",), virtual=True),
+    Kind(4, "the same with Linux's own driver", MADE_UP, machines.cloud, (efa, PROPRIETARY, NO_CLIENTS), FAILS, "does not work", virtual=True),
     # 5: cards of other classes, and what an IOMMU blocked
     Kind(5, "capture card", OGKM_1324, workstation, (card(DEKTEC, 0x048000, "DtPcie"), cpu(vendor="AuthenticAMD", family=25, model=97)),
          SLOW, "more slowly", ("GPU0 and CARD0: PHB",)),
@@ -385,8 +394,7 @@ KINDS = (
          virtual=True),
     Kind(6, "KVM with a GPU, a card and an Ethernet port", "reported by users", guest_with_card, (), WORKS, "should work", virtual=True),
     Kind(6, "cloud with a small BAR1", "AWS g4dn: EFA imports dma-bufs", machines.cloud,
-         (symbols("ib_umem_dmabuf_get [ib_uverbs]", "efa_reg_user_mr_dmabuf [efa]"), lambda m: m.rdma_device("efa_0", 0)), SLOW, "more slowly",
-         ("220 MiB", "register in pieces"), virtual=True),
+         (efa,), SLOW, "more slowly", ("220 MiB", "register in pieces"), virtual=True),
     Kind(6, "guest without a GPU", "reported by users", None, (cpu(flags=GUEST),), FAILS, "no GPU",
          ("ask the provider of this virtual machine for",), virtual=True),
     Kind(6, "guest on ARM", "AWS g5g: no flag of the processor says it", guest, (arm(0xd0c, "Amazon EC2", "g5g.2xlarge"),), UNKNOWN, "",

@@ -298,9 +298,14 @@ static bool nvidia_modules(struct doctor *d)
 static void nvidia(struct doctor *d)
 {
 	struct peer_client client;
+	char path[128];
 
 	if (nvidia_modules(d))
 		return;
+	if (efa_takes_nvidia(d, NULL, path)) {
+		evidence_file(d, say_peermem(d, VERDICT_OK, "EFA's driver"), path);
+		return;
+	}
 	if (peer_client_of(d, VENDOR_NVIDIA, &client))
 		evidence_client(d, say_peermem(d, VERDICT_OK, "NVIDIA's client"), &client);
 	else
