@@ -112,7 +112,10 @@ class Doctor(Case):
     # ---- the GPU and its driver
 
     def test_no_gpu(self):
-        self.expect(machines.Machine(self.folder()), "gpu", "broken", "none of them a GPU")
+        m = machines.Machine(self.folder())
+        self.expect(m, "gpu", "broken", "none of them a GPU")
+        self.expect(m, "gpu", "broken", args=("--need", "none,rdma"))
+        self.assertEqual(self.said(m, "--need", "none")["verdict"], "ok")      # a node for logins
 
     def test_gpu_driver(self):
         for name, word in (("nouveau", "blacklist"), (None, "modprobe nvidia")):
