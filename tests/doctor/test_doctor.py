@@ -117,6 +117,16 @@ class Doctor(Case):
         self.expect(m, "gpu", "broken", args=("--need", "none,rdma"))
         self.assertEqual(self.said(m, "--need", "none")["verdict"], "ok")      # a node for logins
 
+    def test_libraries_of_another_release(self):
+        m = self.server()
+        m.remove("nvml.tsv")
+        m.put("nvml.error", "libnvidia-ml.so.1: nvmlInit: Driver/library version mismatch; is the GPU's kernel module loaded?\n")
+        self.expect(m, "driver", "broken", "CUDA programs do not start", "boot again")
+        m.put(".dockerenv", "")
+        self.expect(m, "driver", "broken", "start the container again")
+        m.put("nvml.error", "libnvidia-ml.so.1: nvmlInit: Unknown Error\n")
+        self.expect_ok(m)
+
     def test_gpu_driver(self):
         for name, word in (("nouveau", "blacklist"), (None, "modprobe nvidia")):
             m = self.server()
