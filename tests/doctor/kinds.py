@@ -116,6 +116,15 @@ def ports(*names, physical="3: Disabled"):
     return lambda m: [m.port_of(name, "1: DOWN", physical, "Ethernet") for name in names]
 
 
+def roce(*names):
+    """Ports that are up and have an address."""
+    def step(m):
+        for name in names:
+            m.port_of(name, link_layer="Ethernet")
+            m.put(f"sys/class/infiniband/{name}/ports/1/gid_attrs/types/0", "RoCE v2\n")
+    return step
+
+
 def card(ids, kind, driver, place="0000:02:00.0", below="0000:00:1c.0"):
     """A card with a driver of its own, in a root port of its own."""
     def step(m):
@@ -503,6 +512,10 @@ KINDS = (
     Kind(12, "adapter with scalable functions only", "Linux's mlx5 documentation: mlx5_core.sf.4", one_socket,
          (without_rdma_devices, lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4)), WORKS, "should work",
          ("GPU0 and NIC0 (mlx5_4)", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "driver of mlx5_4 is not known")),
+    Kind(12, "scalable function that is not in use", "Linux's mlx5 documentation: its port is down until its network device is up", one_socket,
+         (roce("mlx5_0", "mlx5_1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4),
+          lambda m: m.port_of("mlx5_4", "1: DOWN", "3: Disabled", "Ethernet"), lambda m: m.folder("sys/class/infiniband/mlx5_4/ports/1/gid_attrs/types")),
+         WORKS, "should work", (), ("has no GID",)),
     Kind(12, "pod with a scalable function", "NVIDIA Network Operator: shared devices and scalable functions", one_socket,
          (INSIDE, missing("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:15:00.0", 4)),
          WORKS, "should work", ("GPU0 and NIC0", "NIC0 mlx5_4"), ("0000:14:00.0",)),
