@@ -516,6 +516,8 @@ KINDS = (
          (roce("mlx5_0", "mlx5_1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4),
           lambda m: m.port_of("mlx5_4", "1: DOWN", "3: Disabled", "Ethernet"), lambda m: m.folder("sys/class/infiniband/mlx5_4/ports/1/gid_attrs/types")),
          WORKS, "should work", (), ("has no GID",)),
+    Kind(12, "scalable function whose name is a part of another", "names by udev: ibp1 and ibp10; here ibs0 is the network device", one_socket,
+         (lambda m: m.scalable_function("ibs", 4, "0000:14:00.0", 4),), WORKS, "should work", args=("GPU0", "ibs")),
     Kind(12, "pod with a scalable function", "NVIDIA Network Operator: shared devices and scalable functions", one_socket,
          (INSIDE, missing("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:15:00.0", 4)),
          WORKS, "should work", ("GPU0 and NIC0", "NIC0 mlx5_4"), ("0000:14:00.0",)),
