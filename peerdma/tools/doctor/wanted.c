@@ -61,6 +61,11 @@ static void demand_defaults(struct doctor *d, unsigned int gpu)
 		demand(d, gpu, alone, WAYS_ALL);
 }
 
+bool wanted_none(const struct wanted *w)
+{
+	return w && w->none && !w->need_count;
+}
+
 static void demand_all(struct doctor *d, unsigned int gpu)
 {
 	const struct wanted *w = d->wanted;

@@ -139,11 +139,6 @@ static const char *key_at(size_t n)
 	return keys[n];
 }
 
-bool wanted_none(const struct wanted *w)
-{
-	return w && w->none && !w->need_count;
-}
-
 bool wanted_check(const struct wanted *w, const char *check)
 {
 	for (unsigned int i = 0; w && i < w->need_count; i++) {
