@@ -65,6 +65,10 @@ def missing(*names):
     return step
 
 
+def process_namespace(number):
+    return lambda m: m.link("proc/self/ns/pid", f"pid:[{number}]")
+
+
 def nvidia(version="580.95.05", opened=True):
     return lambda m: m.nvidia(version, opened)
 
@@ -110,6 +114,15 @@ def iommu(kind="DMA-FQ"):
 
 def ports(*names, physical="3: Disabled"):
     return lambda m: [m.port_of(name, "1: DOWN", physical, "Ethernet") for name in names]
+
+
+def roce(*names):
+    """Ports that are up and have an address."""
+    def step(m):
+        for name in names:
+            m.port_of(name, link_layer="Ethernet")
+            m.put(f"sys/class/infiniband/{name}/ports/1/gid_attrs/types/0", "RoCE v2\n")
+    return step
 
 
 def card(ids, kind, driver, place="0000:02:00.0", below="0000:00:1c.0"):
@@ -286,6 +299,11 @@ def bnxt(path):
     return m
 
 
+def efa(m):
+    symbols("ib_umem_dmabuf_get [ib_uverbs]", "efa_reg_user_mr_dmabuf [efa]")(m)
+    m.rdma_device("efa_0", 0)
+
+
 NO_CLIENTS = without("sys/kernel/mm", "sys/module/nvidia_peermem")      # dma-buf is what is left
 PROPRIETARY = nvidia(opened=False)                                      # peer memory is what is left
 INSIDE = put(".dockerenv", "")
@@ -306,6 +324,12 @@ KINDS = (
     Kind(1, "pod with the third of four GPUs", "reported by users: nvidia-container-toolkit passes /dev/nvidia2 only",
          four_gpus, (INSIDE, missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3")),
          WORKS, "should work", ("/dev/nvidiactl, /dev/nvidia2,", "0000:33:00.0"), ("GPU1", "/dev/nvidia0", "/dev/nvidia3")),
+    Kind(1, "pod that no file marks", "containerd with automountServiceAccountToken: false: no /.dockerenv, no /run/secrets/kubernetes.io",
+         four_gpus, (process_namespace(4026532501), missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3", "/dev/infiniband/uverbs4")),
+         WORKS, "should work", ("/dev/nvidiactl, /dev/nvidia2,", "0000:33:00.0"), ("GPU1", "/dev/nvidia0", "nvidia-modprobe")),
+    Kind(1, "host that lacks nodes", "Linux's proc_ns.h: the number of the first namespace of processes", four_gpus,
+         (process_namespace(4026531836), missing("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia3")),
+         FAILS, "does not work for 3 of 4 GPUs", ("nvidia-modprobe",)),
     # 2: adapters without RDMA
     Kind(2, "Ethernet port", "reported by users: every server has one", one_socket,
          (device("0000:00:1f.6", "pci0000:00", (0x8086, 0x15f3), 0x020000, 0, bars=((0, MIB),), driver="igc",
@@ -338,6 +362,13 @@ KINDS = (
     Kind(4, "client in another folder", "RCCL and UCX look in /sys/kernel/memory_peers, too", bnxt,
          (put("sys/kernel/memory_peers/amdkfd/version", "1.0\n"),), WORKS, "should work", ("peer memory: works",)),
     Kind(4, "client nowhere", MADE_UP, bnxt, (), FAILS, "does not work", ("no amdkfd",)),
+    Kind(4, "peer memory is needed where dma-bufs work", "the kernel's own RDMA core, open modules: AWS p5, most of 2025", one_socket,
+         (NO_CLIENTS, symbols("ib_umem_dmabuf_get [ib_uverbs]", "mlx5_ib_reg_user_mr_dmabuf [mlx5_ib]")), FAILS, "does not work",
+         ("use dma-bufs, which work here",), ("use NVIDIA's open kernel modules",), args=("--need", "peermem")),
+    Kind(4, "EFA with NVIDIA's proprietary modules", "Amazon's efa_sysfs.c: the file p2p, NVIDIA without a client", machines.cloud,
+         (efa, PROPRIETARY, NO_CLIENTS, lambda m: m.put_device("0000:00:05.0", "p2p", "NVIDIA\n")), SLOW, "more slowly",
+         ("peer memory: works slowly", "efa asks NVIDIA's driver"), ("nvidia_peermem: not there",), virtual=True),
+    Kind(4, "the same with Linux's own driver", MADE_UP, machines.cloud, (efa, PROPRIETARY, NO_CLIENTS), FAILS, "does not work", virtual=True),
     # 5: cards of other classes, and what an IOMMU blocked
     Kind(5, "capture card", OGKM_1324, workstation, (card(DEKTEC, 0x048000, "DtPcie"), cpu(vendor="AuthenticAMD", family=25,
          model=97)),
@@ -521,6 +552,12 @@ KINDS = (
     Kind(12, "adapter with scalable functions only", "Linux's mlx5 documentation: mlx5_core.sf.4", one_socket,
          (without_rdma_devices, lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4)), WORKS, "should work",
          ("GPU0 and NIC0 (mlx5_4)", "driver: mlx5_ib", "NIC0 mlx5_4"), ("offers none: NIC0", "driver of mlx5_4 is not known")),
+    Kind(12, "scalable function that is not in use", "Linux's mlx5 documentation: its port is down until its network device is up", one_socket,
+         (roce("mlx5_0", "mlx5_1"), lambda m: m.scalable_function("mlx5_4", 4, "0000:14:00.0", 4),
+          lambda m: m.port_of("mlx5_4", "1: DOWN", "3: Disabled", "Ethernet"), lambda m: m.folder("sys/class/infiniband/mlx5_4/ports/1/gid_attrs/types")),
+         WORKS, "should work", (), ("has no GID",)),
+    Kind(12, "scalable function whose name is a part of another", "names by udev: ibp1 and ibp10; here ibs0 is the network device", one_socket,
+         (lambda m: m.scalable_function("ibs", 4, "0000:14:00.0", 4),), WORKS, "should work", args=("GPU0", "ibs")),
     Kind(12, "pod with a scalable function", "NVIDIA Network Operator: shared devices and scalable functions", one_socket,
          (INSIDE, missing("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"), lambda m: m.scalable_function("mlx5_4", 4,
          "0000:15:00.0", 4)),

@@ -111,10 +111,11 @@ class Machine:
         for number in range(count):
             self.folder(f"sys/devices/system/node/node{number}")
 
-    def limits(self, memlock="unlimited", nofile=1048576):
+    def limits(self, memlock="unlimited", nofile=1048576, most=None):
+        """most: how many files a process may open if it asks."""
         self.put("proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units     \n"
                  f"Max locked memory         {memlock:<20} {memlock:<20} bytes     \n"
-                 f"Max open files            {nofile:<20} {nofile:<20} files     \n")
+                 f"Max open files            {nofile:<20} {most or nofile:<20} files     \n")
 
     def iommu(self, kind="identity"):
         """Every device in a group of its own."""

@@ -206,6 +206,19 @@ class Sources(Case):
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"peerdma: metrics: {path}: {word}\n"))
         self.assertFalse(os.path.exists(m.path + "/p.prom"))
 
+    def test_malformed_configuration(self):
+        """What is wanted is then not known, nor is a verdict: the file of this machine, in a mount namespace of its own."""
+        script = "mount -t tmpfs none /etc && mkdir /etc/peerdma && printf %b \"$1\" >/etc/peerdma/doctor.conf && exec \"$2\" metrics"
+        enter = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+        if subprocess.run([*enter, "mount -t tmpfs none /etc"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespaces here")
+        for text, readable, words in (("need = none\\n", 1, ""), ("need = none\\nneed = dmabof\\n", 0, "doctor.conf:2: there is no way")):
+            done = subprocess.run([*enter, script, "sh", text, COMMAND], capture_output=True, text=True, check=False)
+            v = samples(done.stdout)
+            self.assertEqual(v['source_readable{source="doctor"}'], readable, done.stderr)
+            self.assertEqual("doctor_machine_verdict" in v, bool(readable))
+            self.assertIn(words, done.stderr)
+
     def test_malformed(self):
         for name, text in (("sys/kernel/debug/peerdma/pins", "what\n"),
                            ("sys/kernel/debug/peerdma/pins", table(pin()) + "x\n"),

@@ -224,9 +224,16 @@ static void by_vendor(struct doctor *d, const struct adapter *a, struct adapter_
 
 void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out)
 {
+	char path[128];
+
 	*out = (struct adapter_answer){ 0 };
 	if (no_function(a, out) || no_driver(a, out))
 		return;
+	if (a->function && efa_takes_nvidia(d, a->function, path)) {
+		answer(out, ANSWER_YES, "p2p", NULL);
+		set(out->why, sizeof(out->why), "efa asks NVIDIA's driver about memory by itself");
+		return;
+	}
 	switch (kernel_symbol(d, PEER_REGISTER)) {
 	case ANSWER_YES:
 		if (module_loaded(d, PEER_CORE))

@@ -43,6 +43,11 @@ bool peer_client(struct doctor *d, unsigned int n, struct peer_client *out);
 bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *out);
 
 /*
+ * Amazon's own EFA driver (amzn-drivers, efa_sysfs.c) asks NVIDIA's driver about memory by itself, without a core that takes
+ * clients, and says so in the device's file p2p: "NVIDIA".  NULL: any adapter here.
+ */
+bool efa_takes_nvidia(struct doctor *d, const struct device *adapter, char path[128]);
+/*
  * Can amdgpu's own client register with this RDMA core?  It finds the core by symbol_get(), which since Linux 6.6
  * (commit 9011e49d54dc) finds GPL symbols only; MLNX_OFED's core exports others, this project's exports GPL ones.
  */

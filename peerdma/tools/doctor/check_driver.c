@@ -3,6 +3,8 @@
  * check_driver.c - NVIDIA's driver: its flavour, its release, and what that can and cannot do.  Which
  * releases are bad, check_release.c says.
  */
+#include <string.h>
+
 #include "releases.h"
 
 static bool applies(const struct doctor *d)
@@ -18,12 +20,29 @@ static struct finding *say_driver(struct doctor *d, enum verdict v, unsigned int
 	return f;
 }
 
+/* NVML's words for NVML_ERROR_LIB_RM_VERSION_MISMATCH.  CUDA's library comes with NVML's, and refuses by error 803. */
+#define MISMATCH	"Driver/library version mismatch"
+
+static void libraries(struct doctor *d)
+{
+	struct finding *f;
+
+	if (!d->gpus_error || !strstr(d->gpus.why, MISMATCH))
+		return;
+	f = say_driver(d, VERDICT_BROKEN, WAYS_ALL);
+	evidence(d, f, "NVML", "%s", d->gpus.why);
+	consequence(d, f, "its libraries are of another release than the module that is loaded: CUDA programs do not start");
+	remedy(d, f, "%s", d->machine->container ? "start the container again, so that it gets the libraries of the node's driver" :
+	       "boot again, or unload NVIDIA's modules and load them again: an update has replaced the libraries only");
+}
+
 static void run(struct doctor *d)
 {
 	static const struct release persistent = { 525, 105, 17 };
 	struct driver_release r;
 	struct finding *f;
 
+	libraries(d);
 	nvidia_release(d, &r);
 	if (!r.known) {
 		bool loaded = module_loaded(d, "nvidia");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "wanted.h"
 
 static void in_processor(struct doctor *d)
 {
@@ -37,7 +38,8 @@ static void no_gpu(struct doctor *d)
 		in_windows(d);
 		return;
 	}
-	f = say(d, VERDICT_BROKEN, "this machine");
+	/* A node without GPUs, and its configuration says that none is wanted. */
+	f = say(d, wanted_none(d->wanted) ? VERDICT_OK : VERDICT_BROKEN, "this machine");
 	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU%s",
 		 d->machine->count, d->machine->container ? " that this container was given" : "");
 	consequence(d, f, "there is no GPU memory to reach");

@@ -66,7 +66,9 @@ struct limit {
 	const char *name;
 	uint64_t enough;
 	bool bytes;
-	const char *so, *item, *value;
+	unsigned int ways;		/* that it limits */
+	const char *so, *item;
+	uint64_t value;			/* to set at least */
 };
 
 static bool any_adapter(const struct doctor *d)
@@ -93,7 +95,7 @@ static void look(struct doctor *d, const char *data, const struct limit *l)
 	}
 	f = say(d, soft < l->enough && !exempt ? VERDICT_SLOW : VERDICT_OK, "%s", l->name);
 	/* What they limit is registered for an adapter. */
-	f->ways = any_adapter(d) ? WAYS_RDMA : 0;
+	f->ways = any_adapter(d) ? l->ways : 0;
 	evidence(d, f, LIMITS, "%s of this process, %s at most", amount(soft, l->bytes, now),
 		 amount(hard, l->bytes, most));
 	if (soft >= l->enough)
@@ -104,20 +106,23 @@ static void look(struct doctor *d, const char *data, const struct limit *l)
 		return;
 	}
 	consequence(d, f, "%s", l->so);
-	/* "soft" alone has no effect above the hard limit. */
-	remedy(d, f, "a line '* - %s %s' in a file that ends in .conf in /etc/security/limits.d, and log in again (services: "
-	       "LimitMEMLOCK= and LimitNOFILE=; containers: --ulimit)", l->item, l->value);
+	/* "soft" has no effect above the hard limit, and "-" would lower a hard limit that is higher. */
+	if (l->value != UINT64_MAX)
+		snprintf(now, sizeof(now), "%llu", (unsigned long long)l->value);
+	remedy(d, f, "a line '* %s %s %s' in a file that ends in .conf in /etc/security/limits.d, and log in again (services: "
+	       "LimitMEMLOCK= and LimitNOFILE=; containers: --ulimit)", hard > l->value ? "soft" : "-", l->item,
+	       l->value == UINT64_MAX ? "unlimited" : now);
 }
 
 static void run(struct doctor *d)
 {
 	static const struct limit all[] = {
-		{ "Max locked memory", 1ULL << 30, true,
+		{ "Max locked memory", 1ULL << 30, true, WAYS_RDMA,
 		  "registrations of host memory beyond it fail with ENOMEM, and with them transfers that start with GPU memory",
-		  "memlock", "unlimited" },
-		{ "Max open files", 4096, false,
+		  "memlock", UINT64_MAX },
+		{ "Max open files", 4096, false, WAY(WAY_DMABUF),
 		  "each dma-buf is a file until it is closed: programs that keep them open end with EMFILE",
-		  "nofile", "65536" },
+		  "nofile", 65536 },
 	};
 	const char *data;
 	struct finding *f;

@@ -223,8 +223,9 @@ static void not_loaded(struct doctor *d)
 	if (kernel_symbol(d, REGISTER) == ANSWER_NO) {
 		evidence(d, n.finding, "/proc/kallsyms", "no " REGISTER);
 		consequence(d, n.finding, "this RDMA core takes no peer-memory clients: modprobe nvidia-peermem says \"Invalid argument\"%s", n.also);
-		remedy(d, n.finding, "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf, or install DOCA-OFED and "
-		       "then NVIDIA's driver again");
+		remedy(d, n.finding, "%s; or, for adapters of mlx5_core, install DOCA-OFED and then NVIDIA's driver again", works ?
+		       "use dma-bufs, which work here" :
+		       "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf");
 	} else if (!did_not_load(d, &n)) {
 		if (tree_command(d->tree, "modinfo-nvidia-peermem", modinfo, &data, &length))
 			not_installed(d, &n);
@@ -297,9 +298,14 @@ static bool nvidia_modules(struct doctor *d)
 static void nvidia(struct doctor *d)
 {
 	struct peer_client client;
+	char path[128];
 
 	if (nvidia_modules(d))
 		return;
+	if (efa_takes_nvidia(d, NULL, path)) {
+		evidence_file(d, say_peermem(d, VERDICT_OK, "EFA's driver"), path);
+		return;
+	}
 	if (peer_client_of(d, VENDOR_NVIDIA, &client))
 		evidence_client(d, say_peermem(d, VERDICT_OK, "NVIDIA's client"), &client);
 	else

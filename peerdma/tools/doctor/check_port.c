@@ -156,7 +156,8 @@ static void run(struct doctor *d)
 			continue;
 		if (a.function->ports == PORTS_DOWN)
 			down(d, nic, names);
-		else if (a.function->ports == PORTS_ACTIVE)
+		/* Of several RDMA devices of one adapter those that are down are not in use. */
+		else if (rdma_ports(d->tree, names) == PORTS_ACTIVE)
 			up(d, nic, names);
 	}
 }

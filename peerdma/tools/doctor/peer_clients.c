@@ -63,6 +63,22 @@ bool peer_client_of(struct doctor *d, unsigned int vendor, struct peer_client *o
 	return false;
 }
 
+bool efa_takes_nvidia(struct doctor *d, const struct device *adapter, char path[128])
+{
+	char word[32];
+
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *x = &d->machine->devices[i];
+
+		if ((adapter && x != adapter) || strcmp(x->driver, "efa") || !device_concerned(d, i))
+			continue;
+		snprintf(path, 128, PCI_DEVICES "%s/p2p", x->name);
+		if (!tree_word(d->tree, path, word, sizeof(word)) && !strncmp(word, "NVIDIA", 6))
+			return true;
+	}
+	return false;
+}
+
 bool amd_can_register(struct doctor *d)
 {
 	char version[64];
@@ -74,8 +90,11 @@ bool amd_can_register(struct doctor *d)
 enum answer gpu_has_peer_client(struct doctor *d, const struct device *gpu, char why[160])
 {
 	struct peer_client client;
+	char path[128];
 
 	*why = 0;
+	if (gpu->vendor == VENDOR_NVIDIA && efa_takes_nvidia(d, NULL, path))
+		return ANSWER_YES;
 	if (module_loaded(d, PEER_OURS))
 		return ANSWER_YES;
 	if (gpu->vendor == VENDOR_NVIDIA &&

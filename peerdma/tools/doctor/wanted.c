@@ -61,11 +61,16 @@ static void demand_defaults(struct doctor *d, unsigned int gpu)
 		demand(d, gpu, alone, WAYS_ALL);
 }
 
+bool wanted_none(const struct wanted *w)
+{
+	return w && w->none && !w->need_count;
+}
+
 static void demand_all(struct doctor *d, unsigned int gpu)
 {
 	const struct wanted *w = d->wanted;
 
-	if (!w || (!w->need_count && !w->none))
+	if (!w || (!w->need_count && !wanted_none(w)))
 		demand_defaults(d, gpu);
 	for (unsigned int i = 0; w && i < w->need_count; i++)
 		d->paths->demands[d->paths->demand_count++] = (struct demand){

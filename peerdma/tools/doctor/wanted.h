@@ -36,6 +36,9 @@ struct wanted {
 bool wanted_need(struct wanted *w, const char *from, const char *words, char why[256]);
 bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[256]);
 
+/* Is nothing wanted, in so many words?  w NULL: no. */
+bool wanted_none(const struct wanted *w);
+
 /* Is what this check looks at asked for by name?  w NULL: no. */
 bool wanted_check(const struct wanted *w, const char *check);
 

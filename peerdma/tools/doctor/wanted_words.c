@@ -146,10 +146,11 @@ static const char *key_at(size_t n)
 
 static bool line(struct wanted *w, const char *from, char *text, char why[256])
 {
-	char *value = strchr(text, '=');
+	char *value;
 	size_t length;
 
 	text[strcspn(text, "#")] = 0;
+	value = strchr(text, '=');
 	text += strspn(text, " \t\r");
 	if (!*text)
 		return true;

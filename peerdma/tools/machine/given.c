@@ -11,10 +11,22 @@
 
 #define NVIDIA_GPUS	"/proc/driver/nvidia/gpus"
 
+/* The first namespace of processes has always this number: PROC_PID_INIT_INO of Linux. */
+#define FIRST_PID_NAMESPACE	"pid:[4026531836]"
+
+/* containerd leaves no file, nor has each pod a service account. */
+static bool has_own_processes(struct tree *t)
+{
+	const char *target;
+
+	return !tree_link(t, "/proc/self/ns/pid", &target) && !strncmp(target, "pid:[", 5) &&
+	       strcmp(target, FIRST_PID_NAMESPACE);
+}
+
 bool in_container(struct tree *t)
 {
 	static const char *const signs[] = {
-		"/.dockerenv", "/run/.containerenv", "/run/systemd/container",
+		"/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/.singularity.d",
 		"/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io",
 	};
 
@@ -22,7 +34,7 @@ bool in_container(struct tree *t)
 		if (tree_exists(t, signs[i]))
 			return true;
 	}
-	return false;
+	return has_own_processes(t);
 }
 
 /* "Device Minor: \t 3".  -1: not known. */
@@ -84,8 +96,11 @@ static bool rdma_given(const struct machine *m, const struct rdma_name *r)
 {
 	char path[64];
 
+	/* Finding a node's number takes as long as there are devices. */
+	if (!m->container)
+		return true;
 	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, r->name));
-	return !m->container || node_exists(m->tree, path);
+	return node_exists(m->tree, path);
 }
 
 /* One that has no RDMA device is used by its network device. */

@@ -138,13 +138,25 @@ static void find_function(const struct machine *m, struct rdma_name *r)
 	}
 }
 
+/* In a list like "mlx5_0, eth0". */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *s = list; *s; s += strcspn(s, ","), s += strspn(s, ", ")) {
+		if (strcspn(s, ",") == length && !memcmp(s, name, length))
+			return true;
+	}
+	return false;
+}
+
 /* A scalable function is not in the function's own lists.  It comes first if it is all that the function has. */
 static void add_known_as(struct device *d, const char *name, bool first)
 {
 	char clean[sizeof(d->known_as)], both[2 * sizeof(d->known_as) + 3];
 
 	tree_clean(clean, sizeof(clean), name, strlen(name));
-	if (strstr(d->known_as, clean))
+	if (is_listed(d->known_as, clean))
 		return;
 	snprintf(both, sizeof(both), "%s%s%s", first ? clean : d->known_as,
 		 *d->known_as ? ", " : "",

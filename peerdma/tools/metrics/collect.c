@@ -276,8 +276,11 @@ static int caches(const struct tool *tool, struct metrics *m)
 
 /* ---- the doctor ---- */
 
-/* As the doctor's configuration says.  The limits are this process's own, a service's: no program's. */
-static void what_is_wanted(const struct tool *tool, struct wanted *wanted, struct metrics *m)
+/*
+ * As the doctor's configuration says; false: it cannot be read, so what is wanted is not known.  The limits are this
+ * process's own, a service's: no program's.
+ */
+static bool what_is_wanted(const struct tool *tool, struct wanted *wanted, struct metrics *m)
 {
 	char why[256];
 	int ret = *tool->root ? -ENOENT : wanted_read(wanted, WANTED_FILE, why);
@@ -285,19 +288,19 @@ static void what_is_wanted(const struct tool *tool, struct wanted *wanted, struc
 	if (ret && ret != -ENOENT) {
 		warn("metrics: %s", why);
 		m->malformed = true;
+		return false;
 	}
 	wanted_ignore(wanted, "metrics", "limits", why);
+	return true;
 }
 
-static int findings(const struct tool *tool, struct machine *machine, struct metrics *m)
+static int findings(struct machine *machine, const struct wanted *wanted, struct metrics *m)
 {
-	struct wanted wanted = { 0 };
 	struct doctor d;
 	int ret;
 
-	what_is_wanted(tool, &wanted, m);
 	ret = doctor_run(&d, machine, &(struct doctor_options){
-		.a = -1, .b = -1, .wanted = &wanted,
+		.a = -1, .b = -1, .wanted = wanted,
 	});
 	if (!ret)
 		metric_add(m, METRIC_DOCTOR_MACHINE, doctor_verdict(&d), NULL);
@@ -319,7 +322,9 @@ static int findings(const struct tool *tool, struct machine *machine, struct met
 static int doctor(const struct tool *tool, struct metrics *m)
 {
 	struct tree *tree = tree_open(tool->root);
+	struct wanted wanted = { 0 };
 	struct machine machine;
+	bool known;
 	int ret;
 
 	if (!tree) {
@@ -330,9 +335,10 @@ static int doctor(const struct tool *tool, struct metrics *m)
 		return 0;
 	}
 	ret = machine_read(&machine, tree);
-	source(m, "doctor", !ret || machine.tegra);
-	if (!ret || (ret != -ENOMEM && machine.tegra))
-		ret = findings(tool, &machine, m);
+	known = ret != -ENOMEM && (!ret || machine.tegra) && what_is_wanted(tool, &wanted, m);
+	source(m, "doctor", known);
+	if (known)
+		ret = findings(&machine, &wanted, m);
 	machine_free(&machine);
 	tree_close(tree);
 	return ret == -ENOMEM ? ret : 0;
