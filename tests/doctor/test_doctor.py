@@ -636,9 +636,12 @@ class Doctor(Case):
     # ---- the rest
 
     def test_modes(self):
-        for lines, verdict, word in (((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t1"), "slow", "nvidia-smi -mig 0"),
-                                     ((f"{GPU}\tmig\t1", f"{GPU}\tmig_pending\t0"), "slow", "next reset"),
-                                     ((f"{GPU}\tvirtualization\t2",), "cannot tell", "vGPU"),
+        # instances are a choice, and no fault
+        for pending, word in ((1, "nvidia-smi -mig 0"), (0, "next reset")):
+            m = self.server().put("nvml-modes.tsv", f"{GPU}\tmig\t1\n{GPU}\tmig_pending\t{pending}\n")
+            self.expect_ok(m)
+            self.assertIn(word, json.dumps([f for f in self.told(m) if f["check"] == "partition"]))
+        for lines, verdict, word in (((f"{GPU}\tvirtualization\t2",), "cannot tell", "vGPU"),
                                      (("all\tconfidential\t1",), "broken", "bounce buffers")):
             self.expect(self.server().put("nvml-modes.tsv", "\n".join(lines) + "\n"), "partition", verdict, word)
         # lent to guests, it is none of this system's
@@ -652,7 +655,8 @@ class Doctor(Case):
     def test_partition(self):
         m = self.server()
         m.put("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "")
-        self.expect(m, "partition", "slow", "GPU0", "capabilities/gpu0", "nvidia-smi -mig 0")
+        self.expect_ok(m)
+        self.assertIn("capabilities/gpu0", json.dumps([f for f in self.told(m) if f["check"] == "partition"]))
         m = self.server()
         m.folder(f"sys/devices/{m.where[GPU]}/mdev_supported_types/nvidia-1")
         self.expect_ok(m)
@@ -672,10 +676,10 @@ class Doctor(Case):
         m.put("proc/self/status", "CapEff:\t000001ffffffbfff\n")
         self.expect(m, "limits", "slow", "memlock")
         m = self.server()
-        m.limits(nofile=1024)
-        self.note(m, "limits", "slow", "1024 of this process", "* - nofile 65536")     # peer memory is no file
+        m.limits(nofile=512)
+        self.note(m, "limits", "slow", "512 of this process", "* - nofile 65536")     # peer memory is no file
         self.expect(m, "limits", "slow", args=("--need", "dmabuf"))
-        m.limits(nofile=1024, most=524288)      # as systemd sets it: a hard limit must not be lowered
+        m.limits(nofile=512, most=524288)      # as systemd sets it: a hard limit must not be lowered
         self.note(m, "limits", "slow", "* soft nofile 65536")
         m.put("proc/self/limits", "Max locked memory         unlimited            unlimited            bytes     \n")
         found = [f for f in self.told(m) if f["check"] == "limits"]
@@ -749,6 +753,29 @@ class Doctor(Case):
         self.assertEqual(self.said(m, "NIC0", "NIC1")["verdict"], "ok")
         self.expect(m, "need", "broken", "neither", args=("--need", "dmabuf", "NIC0", "NIC1"))
         self.assertIn("GPU0 and 0000:10:00.0: ", run("doctor", "GPU0", "0000:10:00.0", root=m.path).stdout)
+
+    def test_numbers(self):
+        """A GPU that has fallen off the bus is in no list, and a port that is down is no adapter's."""
+        m = self.server()
+        for need, verdict in (("gpus:2", "ok"), ("gpus:2,adapters:4", "ok"), ("adapters:5", "broken"), ("gpus:3,dmabuf", "broken")):
+            self.assertEqual(self.said(m, "--need", need)["verdict"], verdict, need)
+        self.expect(m, "need", "broken", "gpus:8", "only 2 GPUs", args=("--need", "gpus:8"))
+        m.port_of("mlx5_3", "1: DOWN", "2: Polling")
+        self.expect_ok(m)
+        self.expect(m, "need", "broken", "only 3 adapters", args=("--need", "adapters:4"))
+        for need in ("gpus:", "gpus:0", "gpus:-1", "gpus:8x", "adapters:99999999999", "gpus"):
+            done = run("doctor", "--need", need, root=m.path)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), need)
+
+    def test_alike(self):
+        """Of adapters that are as near, each GPU has its own."""
+        m = machines.Machine(self.folder())
+        for number in range(3):
+            m.gpu(f"0000:00:0{number + 1}.0", "pci0000:00", numa=-1)
+            m.nic(f"0000:00:1{number}.0", "pci0000:00", number)
+        machines.software(m, 3)
+        pairs = [(path["gpu"]["label"], path["peer"]["label"]) for path in self.said(m)["paths"] if path["peer"]]
+        self.assertEqual(pairs, [("GPU0", "NIC0"), ("GPU1", "NIC1"), ("GPU2", "NIC2")])
 
     def test_gpu_to_gpu(self):
         """By NVIDIA's driver itself, of which nothing is in sysfs; AMD's by the kernel's p2pdma."""
@@ -831,7 +858,7 @@ class Doctor(Case):
 
     def test_people(self):
         m = self.server(acs=machines.REDIRECT)
-        m.limits(nofile=1024)
+        m.limits(nofile=512)
         m.put("sys/module/peerdma/version", "9.9\n")
         done = run("doctor", root=m.path)
         order = [line.split()[0] for line in done.stdout.splitlines() if line.startswith(("broken ", "slow ", "cannot "))]

@@ -110,7 +110,7 @@ class Values(Case):
         m = self.machine()
         there = machines.server(m.path, per_socket=1)
         there.put("dev/kmsg", "".join(line + "\n" for line in machines.TWO_TROUBLES))
-        there.limits(memlock=65536, nofile=1024)
+        there.limits(memlock=65536, nofile=512)
         v = self.values(m)
         told = json.loads(subprocess.run([COMMAND, "doctor", "--json", "--ignore", "limits", "--root", m.path], capture_output=True,
                                          check=False).stdout)

@@ -53,7 +53,7 @@ CASES = {
     "healthy": (lambda m: None, ()),
     "ethernet": (ethernet, ()),
     "one-port-down": (lambda m: m.port_of("mlx5_0", "1: DOWN"), ()),
-    "service-limits": (lambda m: m.limits(memlock=65536, nofile=1024), ()),
+    "service-limits": (lambda m: m.limits(memlock=65536, nofile=512), ()),
     "translating": (lambda m: m.iommu("DMA"), ("PeerdmaSlow",)),
     "redirecting": (lambda m: m.put_device("0000:12:00.0", "config", machines.config(6, machines.REDIRECT)), ("PeerdmaSlow",)),
     "no-driver": (no_driver, ("PeerdmaBroken",)),

@@ -120,7 +120,7 @@ static void run(struct doctor *d)
 		{ "Max locked memory", 1ULL << 30, true, WAYS_RDMA,
 		  "registrations of host memory beyond it fail with ENOMEM, and with them transfers that start with GPU memory",
 		  "memlock", UINT64_MAX },
-		{ "Max open files", 4096, false, WAY(WAY_DMABUF),
+		{ "Max open files", 1024, false, WAY(WAY_DMABUF),
 		  "each dma-buf is a file until it is closed: programs that keep them open end with EMFILE",
 		  "nofile", 65536 },
 	};

@@ -40,9 +40,9 @@ static struct finding *say_minor(struct doctor *d, const char *minor)
 
 		if (g->kind == DEVICE_GPU && g->minor >= 0 && (uint64_t)g->minor == n)
 			return device_concerned(d, i) ?
-				say_device(d, VERDICT_SLOW, i, WAYS_PCI) : NULL;
+				say_device(d, VERDICT_OK, i, WAYS_PCI) : NULL;
 	}
-	f = say(d, VERDICT_SLOW, "the GPU with minor number %.8s", minor);
+	f = say(d, VERDICT_OK, "the GPU with minor number %.8s", minor);
 	f->ways = WAYS_PCI;
 	return f;
 }
@@ -112,7 +112,7 @@ static void modes(struct doctor *d, const char *data, unsigned int i)
 	struct finding *f;
 
 	if (gpu_mode(data, g->name, GPU_MIG, &mode) && mode) {
-		f = say_device(d, VERDICT_SLOW, i, WAYS_PCI);
+		f = say_device(d, VERDICT_OK, i, WAYS_PCI);
 		gpu_mode(data, g->name, GPU_MIG_NEXT, &next);
 		evidence(d, f, "nvmlDeviceGetMigMode",
 			 next ? "on" : "on; off after the next reset of the GPU");

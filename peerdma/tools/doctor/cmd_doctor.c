@@ -254,7 +254,7 @@ static bool wanted(const struct tool *tool, const struct wish *w, struct wanted 
 		return false;
 	}
 	if (w->need) {
-		out->need_count = 0;
+		out->need_count = out->gpus = out->adapters = 0;
 		out->none = false;
 	}
 	if ((w->need && !wanted_need(out, "--need", w->need, why)) ||

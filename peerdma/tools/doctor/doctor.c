@@ -27,9 +27,20 @@ static bool is_nearer(const struct machine *m, const struct pair *p, const struc
 {
 	const struct device *a = &m->devices[p->b], *b = &m->devices[than->b];
 
-	if (than->path == PATH_SELF || p->path != than->path)
-		return than->path == PATH_SELF || p->path < than->path;
+	if (p->path == PATH_SELF || than->path == PATH_SELF)
+		return p->path != PATH_SELF;
+	if (p->path != than->path)
+		return p->path < than->path;
 	return a->rdma != b->rdma ? a->rdma > b->rdma : a->ports > b->ports;
+}
+
+static unsigned int pairs_with(const struct doctor *d, unsigned int device)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < d->pair_count; i++)
+		n += d->pairs[i].b == device;
+	return n;
 }
 
 static bool is_peer(const struct doctor *d, unsigned int i, enum device_kind kind)
@@ -48,7 +59,10 @@ static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_ki
 	for (unsigned int j = 0; j < m->shown_count; j++) {
 		struct pair p = make_pair(m, gpu, m->shown[j]);
 
-		if (is_peer(d, p.b, kind) && is_nearer(m, &p, &best))
+		if (!is_peer(d, p.b, kind) || is_nearer(m, &best, &p))
+			continue;
+		/* Of those that are alike, each GPU has its own. */
+		if (is_nearer(m, &p, &best) || pairs_with(d, p.b) < pairs_with(d, best.b))
 			best = p;
 	}
 	if (best.path != PATH_SELF)

@@ -70,7 +70,8 @@ bool efa_takes_nvidia(struct doctor *d, const struct device *adapter, char path[
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		const struct device *x = &d->machine->devices[i];
 
-		if ((adapter && x != adapter) || strcmp(x->driver, "efa") || !device_concerned(d, i))
+		if ((adapter && x != adapter) || strcmp(x->driver, "efa") ||
+		    !device_concerned(d, i))
 			continue;
 		snprintf(path, 128, PCI_DEVICES "%s/p2p", x->name);
 		if (!tree_word(d->tree, path, word, sizeof(word)) && !strncmp(word, "NVIDIA", 6))

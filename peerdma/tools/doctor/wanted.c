@@ -234,6 +234,34 @@ static void say_nothing_asked(struct doctor *d)
 	}
 }
 
+/* Of GPUs and adapters that can be used now: one that has fallen off the bus is in no list. */
+static void say_numbers(struct doctor *d)
+{
+	const struct wanted *w = d->wanted;
+	unsigned int gpus = 0, adapters = 0;
+	char word[32], why[96];
+
+	for (unsigned int i = 0; w && i < d->machine->count; i++) {
+		const struct device *x = &d->machine->devices[i];
+
+		gpus += path_of_gpu(d, i);
+		adapters += x->kind == DEVICE_NIC && x->rdma == RDMA_HAS &&
+			    x->ports != PORTS_DOWN && device_concerned(d, i);
+	}
+	if (w && gpus < w->gpus) {
+		snprintf(word, sizeof(word), "gpus:%u", w->gpus);
+		snprintf(why, sizeof(why), "only %u GPU%s here can be used", gpus,
+			 gpus == 1 ? "" : "s");
+		say_unmet(d, "this machine", word, why);
+	}
+	if (w && adapters < w->adapters) {
+		snprintf(word, sizeof(word), "adapters:%u", w->adapters);
+		snprintf(why, sizeof(why), "only %u adapter%s here ha%s RDMA and a port that is up",
+			 adapters, adapters == 1 ? "" : "s", adapters == 1 ? "s" : "ve");
+		say_unmet(d, "this machine", word, why);
+	}
+}
+
 bool wanted_check(const struct wanted *w, const char *check)
 {
 	for (unsigned int i = 0; w && i < w->need_count; i++) {
@@ -266,6 +294,7 @@ int wanted_weigh(struct doctor *d)
 			say_unmet(d, m->devices[want->gpu].label, want->need, lacking(want->peer));
 	}
 	say_nothing_asked(d);
+	say_numbers(d);
 	for (unsigned int i = 0; i < d->count; i++) {
 		struct finding *f = &d->findings[i];
 

@@ -23,6 +23,7 @@ struct wanted {
 	struct need needs[WANTED_MAX];
 	unsigned int need_count;
 	bool none;			/* "none": no path is wanted */
+	unsigned int gpus, adapters;	/* so many at least: "gpus:8"; 0: any number */
 	struct {
 		char check[32], subject[64];	/* subject "": any */
 	} ignored[WANTED_MAX];

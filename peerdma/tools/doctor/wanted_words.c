@@ -4,6 +4,7 @@
  * has the same.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +61,40 @@ static void wrong(const char *from, const char *kind, const char *word, word_at 
 					 i ? ", " : "; there are ", names[i]);
 }
 
+/* "gpus:8": that many of a kind.  1: it is one, -1: it is one that has no number, 0: none. */
+static int add_number(struct wanted *w, const char *word)
+{
+	static const struct {
+		const char *word;
+		size_t at;
+	} kinds[] = {
+		{ "gpus:", offsetof(struct wanted, gpus) },
+		{ "adapters:", offsetof(struct wanted, adapters) },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t length = strlen(kinds[i].word);
+		uint64_t n;
+
+		if (strncmp(word, kinds[i].word, length))
+			continue;
+		if (!text_u64(word + length, strlen(word + length), &n) || !n || n > SHOWN_MAX)
+			return -1;
+		*(unsigned int *)((char *)w + kinds[i].at) = (unsigned int)n;
+		return 1;
+	}
+	return 0;
+}
+
 static bool add_need(struct wanted *w, const char *from, const char *word, char why[256])
 {
 	size_t n = 0;
+	int number = add_number(w, word);
+
+	if (number < 0)
+		snprintf(why, 256, "%s: '%.40s': give a number, 1 to %u", from, word, SHOWN_MAX);
+	if (number)
+		return number > 0;
 
 	while (need_at(n) && strcmp(need_at(n), word))
 		n++;
