@@ -316,7 +316,8 @@ static struct verbs_mr *region(void *addr, size_t length, int access)
 
 struct verbs_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
 {
-	if ((char *)addr >= fake.not_host && (char *)addr < fake.not_host + fake.not_host_length && fake.reg_error) {
+	if (fake.reg_error && fake.not_host && (char *)addr >= fake.not_host &&
+	    (char *)addr < fake.not_host + fake.not_host_length) {
 		errno = fake.reg_error;
 		return NULL;
 	}
