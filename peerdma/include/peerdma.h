@@ -159,12 +159,14 @@ const char *peerdma_version(void);
 
 enum peerdma_component_type {
 	PEERDMA_COMPONENT_LIBRARY = 1,	/* libpeerdma itself */
-	PEERDMA_COMPONENT_BACKEND = 2,	/* see above; in the order in which peerdma_pin() tries them, then those that it does not try */
+	/* see above; in the order in which peerdma_pin() tries them, then those that it does not try */
+	PEERDMA_COMPONENT_BACKEND = 2,
 	PEERDMA_COMPONENT_GPU = 3,	/* a GPU's library, which reports what memory is: peerdma_query() */
 	PEERDMA_COMPONENT_MONITOR = 4,	/* peerdma_monitor.h */
 	PEERDMA_COMPONENT_VERBS = 5,	/* libibverbs: peerdma_verbs.h */
 	PEERDMA_COMPONENT_IPC = 6,	/* a kind of memory that peerdma_ipc_export() exports */
-	PEERDMA_COMPONENT_VARIABLE = 7,	/* an environment variable that the library reads; on: set, and not ignored */
+	/* an environment variable that the library reads; on: set, and not ignored */
+	PEERDMA_COMPONENT_VARIABLE = 7,
 };
 
 enum peerdma_component_state {
@@ -173,9 +175,10 @@ enum peerdma_component_state {
 	PEERDMA_COMPONENT_UNKNOWN = 2,	/* decided later, for each allocation or at the first use: see `why` */
 };
 
-#define PEERDMA_COMPONENT_DIRECT (1U << 0) /* BACKEND: it pins GPU memory itself, not a copy: PEERDMA_DIRECT accepts it */
+/* BACKEND: it pins GPU memory itself, not a copy: PEERDMA_DIRECT accepts it */
+#define PEERDMA_COMPONENT_DIRECT (1U << 0)
 
-/* Texts are cut off where they do not fit; what a terminal could take as a command is in them as \xNN. */
+/* Texts are cut off where they do not fit.  Control characters in them are written as \xNN. */
 struct peerdma_component {
 	uint32_t size;		/* in, of the first: sizeof(struct peerdma_component), for all */
 	uint32_t type;		/* enum peerdma_component_type */

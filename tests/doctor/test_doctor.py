@@ -733,7 +733,7 @@ class Doctor(Case):
             self.assertEqual([(want["gpu"]["label"], want["state"]) for want in said["wanted"]], [(pair[0], "works slowly")])
 
     def test_need_that_nothing_here_meets(self):
-        """The reason is told, and a gate is not passed because nothing was asked."""
+        """The doctor names the reason, and exits with 1 also if it could ask no GPU."""
         m = self.server()
         for need, words in (("card", "no card"), ("storage", "no drive"), ("coherent", "no peer")):
             self.expect(m, "need", "broken", words, need, args=("--need", need))
@@ -875,7 +875,7 @@ class Doctor(Case):
     # ---- bundles
 
     def replay(self, *source):
-        """What is told, and what of the bundle that was written meanwhile."""
+        """The folder of a bundle that the doctor wrote, after it has said the same about that bundle as about the machine."""
         folder = self.folder()
         first = run("doctor", "--json", "--bundle", folder + "/bundle.tar", *source)
         self.assertEqual(first.stderr, "")

@@ -55,7 +55,7 @@ class Pair(Case):
         return m
 
     def pair(self, a, b, *args):
-        """What is told, and the rows that are not "same": (fact, verdict)."""
+        """The JSON of doctor --pair, and its rows that are not "same": (fact, verdict)."""
         done = run("doctor", "--pair", "--json", *args, a, b)
         self.assertEqual(done.stderr, "")
         told = json.loads(done.stdout)

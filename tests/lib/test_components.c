@@ -286,7 +286,7 @@ static void other_monitor(void)
 	IS(MONITOR, "system calls of the C library", OFF, "'mine' monitors it");
 }
 
-/* It has one row, whoever began it. */
+/* ucm has one row, also if the program and not the library started it. */
 static void started_ucm(void)
 {
 	size_t n = 0;

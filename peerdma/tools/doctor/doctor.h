@@ -163,7 +163,7 @@ void evidence_device(struct doctor *d, struct finding *f, const struct device *d
 
 /* NULL: neither is one */
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
-/* Has a label and is not somebody else's, and is of the pair if there is one */
+/* The device has a label; if the user named a pair, it is one of the two. */
 bool device_concerned(const struct doctor *d, unsigned int i);
 /* Has the GPU memory for peers?  Not if it is a virtual machine's. */
 bool path_of_gpu(const struct doctor *d, unsigned int device);

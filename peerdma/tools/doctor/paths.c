@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu_modes.h"
 #include "paths.h"
 
 static enum way_state state_of(enum verdict verdict)

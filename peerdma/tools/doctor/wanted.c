@@ -34,11 +34,9 @@ static unsigned int plainly_wanted(struct doctor *d, const struct path *p)
 	}
 }
 
-static void demand(struct doctor *d, unsigned int gpu, int path, unsigned int ways)
+static void demand(struct doctor *d, struct demand want)
 {
-	d->paths->demands[d->paths->demand_count++] = (struct demand){
-		.gpu = gpu, .path = path, .ways = ways,
-	};
+	d->paths->demands[d->paths->demand_count++] = want;
 }
 
 static void demand_defaults(struct doctor *d, unsigned int gpu)
@@ -53,12 +51,12 @@ static void demand_defaults(struct doctor *d, unsigned int gpu)
 		if (p->gpu == gpu && p->peer < 0)
 			alone = (int)i;
 		if (ways)
-			demand(d, gpu, (int)i, ways);
+			demand(d, (struct demand){ .gpu = gpu, .path = (int)i, .ways = ways });
 		any |= ways;
 	}
 	/* No peer: that its driver gives memory to one is all that can be wanted. */
 	if (!any && alone >= 0)
-		demand(d, gpu, alone, WAYS_ALL);
+		demand(d, (struct demand){ .gpu = gpu, .path = alone, .ways = WAYS_ALL });
 }
 
 bool wanted_none(const struct wanted *w)
@@ -73,10 +71,10 @@ static void demand_all(struct doctor *d, unsigned int gpu)
 	if (!w || (!w->need_count && !wanted_none(w)))
 		demand_defaults(d, gpu);
 	for (unsigned int i = 0; w && i < w->need_count; i++)
-		d->paths->demands[d->paths->demand_count++] = (struct demand){
-			.gpu = gpu, .path = -1, .ways = w->needs[i].ways, .peer = w->needs[i].peer,
-			.need = w->needs[i].word,
-		};
+		demand(d, (struct demand){
+			.gpu = gpu, .path = -1, .ways = w->needs[i].ways,
+			.peer = w->needs[i].peer, .need = w->needs[i].word,
+		});
 }
 
 static bool concerns(const struct doctor *d, const struct demand *want, unsigned int path)
@@ -274,7 +272,6 @@ bool wanted_check(const struct wanted *w, const char *check)
 int wanted_weigh(struct doctor *d)
 {
 	const struct machine *m = d->machine;
-
 	size_t most = (size_t)d->paths->count + (size_t)m->count * (WANTED_MAX + 1) + 1;
 
 	d->paths->demands = calloc(most, sizeof(struct demand));

@@ -43,9 +43,9 @@ static bool card_with_driver(const struct doctor *d, const struct path *p)
 	return peer_is(d, p, DEVICE_CARD) && *peer_of(d, p)->driver;
 }
 
-/* The best of the RDMA devices that the adapter has. */
 typedef void (*ask_adapter)(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 
+/* The best of the RDMA devices that the adapter has. */
 static void of_adapter(struct doctor *d, const struct path *p, ask_adapter ask,
 		       struct way_fact *out)
 {

@@ -2,7 +2,7 @@
 /*
  * nvidia_proc.c - what NVIDIA's driver says of a GPU in /proc/driver/nvidia/gpus/ADDRESS.
  *
- * Its file `information' also has the GPU's UUID, which is nobody else's business: only these lines are read.
+ * Its file `information' also has the GPU's UUID, which identifies the board: only these lines are read.
  */
 #include <stdio.h>
 #include <string.h>

@@ -8,8 +8,6 @@
 #include "rdma_ports.h"
 #include "base/tool.h"
 
-#define NAME_MAX_RDMA	64	/* IB_DEVICE_NAME_MAX */
-#define DEVICES_OF_ONE	8	/* more are of no function */
 #define PORTS_OF_ONE	16
 
 static struct rdma_port *add(struct rdma_ports *all)
@@ -34,11 +32,11 @@ static int read_port(struct tree *t, unsigned int device, const char *name, unsi
 	p->device = device;
 	p->number = number;
 	tree_clean(p->name, sizeof(p->name), name, strlen(name));
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%u/state", name, number);
+	snprintf(path, sizeof(path), RDMA_DEVICES "/%s/ports/%u/state", name, number);
 	/* "4: ACTIVE" */
 	if (!tree_word(t, path, word, sizeof(word)) && strstr(word, ": "))
 		snprintf(p->state, sizeof(p->state), "%.31s", strstr(word, ": ") + 2);
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%u/link_layer", name, number);
+	snprintf(path, sizeof(path), RDMA_DEVICES "/%s/ports/%u/link_layer", name, number);
 	tree_word(t, path, p->layer, sizeof(p->layer));
 	return 0;
 }
@@ -52,7 +50,7 @@ static int read_ports(struct tree *t, unsigned int device, const char *name,
 	uint64_t n;
 	int ret = 0;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports", name);
+	snprintf(path, sizeof(path), RDMA_DEVICES "/%s/ports", name);
 	if (tree_list(t, path, &numbers) == -ENOMEM)
 		return -ENOMEM;
 	for (; !ret && *numbers && found < PORTS_OF_ONE; numbers = tree_next(numbers)) {
@@ -64,30 +62,17 @@ static int read_ports(struct tree *t, unsigned int device, const char *name,
 	return found ? ret : read_port(t, device, name, 1, out);
 }
 
-static int read_function(const struct machine *m, unsigned int device, struct rdma_ports *out)
-{
-	char path[128];
-	const char *names;
-	int ret;
-
-	snprintf(path, sizeof(path), PCI_DEVICES "%s/infiniband", m->devices[device].name);
-	ret = tree_list(m->tree, path, &names);
-	if (ret)
-		return ret == -ENOMEM ? ret : 0;
-	for (int n = 0; !ret && *names && n < DEVICES_OF_ONE; names = tree_next(names), n++)
-		if (strlen(names) < NAME_MAX_RDMA)
-			ret = read_ports(m->tree, device, names, out);
-	return ret;
-}
-
 int rdma_ports_read(const struct machine *m, struct rdma_ports *out)
 {
 	int ret = 0;
 
 	memset(out, 0, sizeof(*out));
-	for (unsigned int i = 0; !ret && i < m->shown_count; i++)
-		if (m->devices[m->shown[i]].kind == DEVICE_NIC)
-			ret = read_function(m, m->shown[i], out);
+	for (unsigned int i = 0; i < m->shown_count; i++) {
+		for (unsigned int n = 0; !ret && n < m->rdma_count; n++) {
+			if (m->rdma[n].function == (int)m->shown[i] && m->rdma[n].given)
+				ret = read_ports(m->tree, m->shown[i], m->rdma[n].name, out);
+		}
+	}
 	if (ret)
 		rdma_ports_free(out);
 	return ret;

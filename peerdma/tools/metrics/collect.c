@@ -283,14 +283,16 @@ static int caches(const struct tool *tool, struct metrics *m)
 static bool what_is_wanted(const struct tool *tool, struct wanted *wanted, struct metrics *m)
 {
 	char why[256];
-	int ret = *tool->root ? -ENOENT : wanted_read(wanted, WANTED_FILE, why);
+	int ret;
 
+	/* Before the file, which may have as many as there is room for. */
+	wanted_ignore(wanted, "metrics", "limits", why);
+	ret = *tool->root ? -ENOENT : wanted_read(wanted, WANTED_FILE, why);
 	if (ret && ret != -ENOENT) {
 		warn("metrics: %s", why);
 		m->malformed = true;
 		return false;
 	}
-	wanted_ignore(wanted, "metrics", "limits", why);
 	return true;
 }
 
@@ -304,13 +306,14 @@ static int findings(struct machine *machine, const struct wanted *wanted, struct
 	});
 	if (!ret)
 		metric_add(m, METRIC_DOCTOR_MACHINE, doctor_verdict(&d), NULL);
-
 	for (enum verdict v = VERDICT_OK; !ret && v <= VERDICT_BROKEN; v++)
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 0, "verdict", verdict_word(v), NULL);
 	for (unsigned int i = 0; !ret && i < d.count; i++) {
 		const struct finding *f = &d.findings[i];
 		enum verdict v = f->counts ? f->verdict : VERDICT_OK;
 
+		if (f->ignored)
+			continue;
 		metric_add(m, METRIC_DOCTOR_FINDINGS, 1, "verdict", verdict_word(v), NULL);
 		metric_add(m, METRIC_DOCTOR_VERDICT, v, "check", f->check->name, "subject",
 			   f->subject, NULL);
