@@ -3,6 +3,7 @@
 #include <linux/module.h>
 
 #include "core/path.h"
+#include "objects/pages.h"
 #include "objects/reserve.h"
 #include "objects/view.h"
 #include "providers/dmabuf.h"
@@ -26,6 +27,9 @@ static int __init peerdma_init(void)
 	err = peerdma_view_init();
 	if (err)
 		goto reserve_exit;
+	err = peerdma_pages_init();
+	if (err)
+		goto view_exit;
 	peerdma_debugfs_init();
 	err = peerdma_path_init();
 	if (err)
@@ -44,6 +48,8 @@ path_exit:
 	peerdma_path_exit();
 debugfs_exit:
 	peerdma_debugfs_exit();
+	peerdma_pages_exit();
+view_exit:
 	peerdma_view_exit();
 reserve_exit:
 	peerdma_reserve_exit();
@@ -59,6 +65,7 @@ static void __exit peerdma_exit(void)
 	peerdma_devices_exit();
 	peerdma_path_exit();
 	peerdma_debugfs_exit();
+	peerdma_pages_exit();
 	peerdma_view_exit();
 	peerdma_reserve_exit();
 	peerdma_pin_table_exit();

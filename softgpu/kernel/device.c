@@ -58,7 +58,7 @@ int softgpu_device_init(void)
 		       compute_mode);
 		return -EINVAL;
 	}
-	return softgpu_gpus_init();
+	return softgpu_pages_init() ?: softgpu_gpus_init();
 }
 
 /* Bytes in use by all processes and GPUs, as any of them may ask for system memory. */

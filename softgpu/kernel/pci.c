@@ -64,12 +64,17 @@ static int pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = -ENOMEM;
 	if (!device->vram)
 		goto release;
-	err = softgpu_device_add(device);
+	err = softgpu_pages_add(device);
 	if (err)
 		goto unmap;
+	err = softgpu_device_add(device);
+	if (err)
+		goto remove_pages;
 	pci_set_drvdata(pdev, device);
 	return 0;
 
+remove_pages:
+	softgpu_pages_remove(device);
 unmap:
 	memunmap(device->vram);
 release:
@@ -86,6 +91,7 @@ static void pci_remove(struct pci_dev *pdev)
 	struct softgpu_device *device = pci_get_drvdata(pdev);
 
 	softgpu_device_remove(device);
+	softgpu_pages_remove(device);
 	memunmap(device->vram);
 	pci_release_region(pdev, VRAM_BAR);
 	pci_disable_device(pdev);

@@ -19,6 +19,7 @@
 #include "softgpu_kapi.h"
 
 struct dentry;
+struct dev_pagemap;
 struct device;
 struct mm_struct;
 struct pid;
@@ -31,6 +32,7 @@ struct softgpu_device {
 	u64 (*phys)(void *device, u64 offset);
 	struct device *parent;		/* NULL: none */
 	u8 uuid[16];
+	struct dev_pagemap *pagemap;	/* pages.c; NULL: no struct pages */
 	/* device.c sets the fields from here on */
 	u32 index;
 	struct dentry *debugfs;
@@ -42,6 +44,17 @@ int softgpu_device_init(void);
 int softgpu_device_add(struct softgpu_device *device);
 /* When it returns, nothing touches VRAM. */
 void softgpu_device_remove(struct softgpu_device *device);
+
+/* ---- pages.c: struct pages for VRAM in a BAR ---- */
+
+/* Checks the module parameter; nothing to undo. */
+int softgpu_pages_init(void);
+/*
+ * add: after the BAR was mapped, and before the GPU is published.  0: also if the parameter
+ * is off. remove: waits for everything that has a reference to the page map.
+ */
+int softgpu_pages_add(struct softgpu_device *device);
+void softgpu_pages_remove(struct softgpu_device *device);
 
 /* ---- gpus.c: the table of GPUs ---- */
 

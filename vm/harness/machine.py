@@ -18,7 +18,8 @@ from .kernel import arch, ticks_per_second
 from .paths import call, tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
-ZEROS = "zeros"          # an NVMe disk without a file
+# NVMe disks without a file: one reads as zeros and forgets what is written, the other keeps it as long as the machine runs.
+DISKS = {"zeros": "driver=null-co,read-zeroes=on,size=64M", "scratch": "driver=null-co,read-zeroes=on,size=64M,snapshot=on"}
 IOMMUS = ("off", "on", "pt")
 # The guest must fail, not wait: panics and oopses end it at once. The limits
 # are above the usual ones since an emulated processor on a busy machine is slow.
@@ -111,7 +112,7 @@ def _devices(options, netdevs):
                             f"speed=10000,duplex=full,romfile=,bus={slots.take(1)}"
                             f"{f',netdev=wire{number}' if netdevs else ''}"]
     for number, path in enumerate(options.nvme):
-        data = "driver=null-co,read-zeroes=on,size=64M" if path == ZEROS else f"file={_escape(path)},format=raw"
+        data = DISKS.get(path) or f"file={_escape(path)},format=raw"
         argv += ["-drive", f"{data},if=none,id=disk{number}",
                  "-device", f"nvme,id=nvme{number},serial=nvme{number},drive=disk{number},mdts=9,"
                             f"bus={slots.take(1)}"]

@@ -9,7 +9,7 @@ import re
 from .errors import HARNESS, KERNEL, TIMEOUT, HarnessError
 from .judge import level
 from .kernel import DEBUG
-from .machine import IOMMUS, TOPOLOGIES, ZEROS
+from .machine import IOMMUS, TOPOLOGIES, DISKS
 from .wire import name
 
 # softgpu/core/memory/chaos.c and softgpu/kernel/nvidia/chaos.c; tests/vm/chaos-knobs.sh compares.
@@ -82,8 +82,8 @@ def _parser():
         "(default 256M)")
     add("--vram-file", metavar="DIR", help="keep it in DIR/vram0, DIR/vram1..., so that the host sees it too")
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
-    add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image, or on "zeros"; may be '
-        "repeated")
+    add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image; "zeros", '
+        'which forgets what is written; or "scratch", 64 MiB that are gone afterwards; may be repeated')
     add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "
         "for each of several guests, otherwise 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
@@ -212,5 +212,5 @@ def _settle(options):
         if not os.path.isdir(folder):
             raise HarnessError(f"--share {folder}: no such folder")
     for path in options.nvme:
-        if path != ZEROS and not os.path.isfile(path):
+        if path not in DISKS and not os.path.isfile(path):
             raise HarnessError(f"--nvme {path}: no such file; make one with: truncate -s 64M {path}")

@@ -56,7 +56,7 @@
  *   EBUSY       UNPIN: a dma-buf of the pin is in use by a device that the kernel cannot take it from
  *   ENFILE      the system holds PEERDMA_MAX_PINS - 1 pins; or all but those that only CAP_SYS_RESOURCE may make
  *               (parameter reserved_pins)
- *   EMFILE      EXPORT: the process has no file descriptor left
+ *   EMFILE      EXPORT, PAGES: the process has no file descriptor left
  *   EAGAIN      read() of a non-blocking file: no event
  *   EINTR       a signal arrived
  */
@@ -255,6 +255,52 @@ struct peerdma_export_args {
 	__u64 length;
 };
 
+/* PEERDMA_PAGES flags. */
+#define PEERDMA_PAGES_PERSISTENT	(1U << 0)	/* the kind that lasts until it is idle */
+#define PEERDMA_PAGES_FOR_DEVICE	(1U << 1)	/* domain, bus and devfn name a PCI device that must reach the memory */
+
+/*
+ * Makes a page view of [offset, offset + length) of a pin: a file whose mappings (MAP_SHARED)
+ * are memory with struct pages, so that O_DIRECT, sockets and other drivers transfer to it and
+ * from it.  The caller is the process that has made the pin.  The file descriptor is
+ * close-on-exec; forked children inherit mappings.
+ *
+ * The memory's driver must have made the pages, and must support persistent pins: the view has
+ * one of its own, which counts as a pin and as aperture of the calling process's user until the
+ * memory is given back, and whose client in debugfs is "page view".
+ *
+ *	without PERSISTENT	The view ends when the pin is revoked or unpinned.  Then an
+ *		access raises SIGBUS, and system calls that read or write there fail with EFAULT.
+ *		The revocation waits until I/O under way has ended, but not longer than the
+ *		parameter pages_timeout_ms.  Memory that is still in use then (by vmsplice or
+ *		MSG_ZEROCOPY, for example) is parked: it belongs to no one, and counts, until
+ *		its last user lets go of it.  Users that keep pages as long as they like are
+ *		refused by the kernel: registered buffers of io_uring, ibv_reg_mr(), V4L2's
+ *		USERPTR (EOPNOTSUPP).
+ *	PERSISTENT		The pin's end does not end the view, and neither does free: the
+ *		memory stays what it is until all files and mappings of the view are closed
+ *		and nothing uses its pages.  All users are allowed.
+ *
+ * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory.  Struct pages do not stop the
+ * kernel from trying.  A file's device is known; that of a network socket is not.
+ *
+ * EOPNOTSUPP also for memory without such pages (the kernel's log says so), of a provider
+ * without persistent pins, of an imported dma-buf, and for host memory, whose own address can be
+ * used.  ENXIO: the memory is another process's.  EDQUOT, ENOBUFS: as for PIN.
+ */
+struct peerdma_pages_args {
+	__u32 size;
+	__u32 handle;
+	__u32 flags;
+	__s32 fd;		/* out */
+	__u64 offset;		/* multiples of the CPU's page; 0 and 0: all of the pin */
+	__u64 length;
+	__u32 domain;		/* with FOR_DEVICE; else 0 */
+	__u32 bus;
+	__u32 devfn;
+	__u32 reserved;		/* 0 */
+};
+
 #define PEERDMA_IOC_MAGIC	0xb6
 #define PEERDMA_IOC(nr)		_IOC(_IOC_READ | _IOC_WRITE, PEERDMA_IOC_MAGIC, nr, 0)
 
@@ -266,6 +312,7 @@ struct peerdma_export_args {
 #define PEERDMA_UNMAP		PEERDMA_IOC(0x05)	/* peerdma_handle_args */
 #define PEERDMA_EXPORT		PEERDMA_IOC(0x06)	/* peerdma_export_args */
 #define PEERDMA_PIN_DMABUF_FD	PEERDMA_IOC(0x07)	/* peerdma_pin_dmabuf_args */
+#define PEERDMA_PAGES		PEERDMA_IOC(0x08)	/* peerdma_pages_args */
 
 /*
  * poll() returns POLLIN while an event waits; read() returns whole events, oldest

@@ -75,6 +75,38 @@ static inline u64 peerdma_readonly_part(u64 start, u64 length, unsigned int *fla
 #define peerdma_page_tables_checked()	false
 #endif
 
+/*
+ * Inserts a page of a device's page map in a fault.  Before 6.17 the entry says that it is one
+ * (pte_devmap), and takes no reference; since then it takes one, as an entry of any page does.
+ */
+#include <linux/memremap.h>
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#include <linux/pfn_t.h>
+static inline vm_fault_t peerdma_insert_page(struct vm_area_struct *vma, unsigned long addr,
+					     struct page *page)
+{
+	return vmf_insert_mixed(vma, addr, __pfn_to_pfn_t(page_to_pfn(page), PFN_DEV | PFN_MAP));
+}
+#else
+static inline vm_fault_t peerdma_insert_page(struct vm_area_struct *vma, unsigned long addr,
+					     struct page *page)
+{
+	int err = vm_insert_page(vma, addr, page);
+
+	/* -EBUSY: another thread has inserted it. */
+	if (!err || err == -EBUSY)
+		return VM_FAULT_NOPAGE;
+	return err == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
+}
+#endif
+
+/* Since 6.18 it has one parameter less. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define peerdma_get_pagemap(pfn)	get_dev_pagemap(pfn, NULL)
+#else
+#define peerdma_get_pagemap(pfn)	get_dev_pagemap(pfn)
+#endif
+
 /* The source name of a string field is given once since 6.10. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define peerdma_assign_str(dst, src)	__assign_str(dst, src)

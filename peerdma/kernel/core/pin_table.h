@@ -33,11 +33,15 @@
  *
  * EXPORTED: the pin whose dma-buf another pin has imported.  It is locked while that other
  * pin's lock is held, to unmap the dma-buf.
+ *
+ * KEPT: a persistent pin that keeps the memory of a page view (pages.c).  It is locked while the
+ * lock of the pin that the view is made from is held, to compare the two.
  */
 enum {
 	PIN_LOCK_NEW = 1,
 	PIN_LOCK_LASTING,
 	PIN_LOCK_EXPORTED,
+	PIN_LOCK_KEPT,
 };
 
 enum peerdma_state {

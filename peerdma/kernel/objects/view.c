@@ -19,6 +19,7 @@
  * lock, since zapping calls MMU notifiers of other drivers, whose locks may be held around
  * calls of ours.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
@@ -57,6 +58,12 @@ static struct vfsmount *view_mount;
 struct inode *peerdma_view_inode(void)
 {
 	return alloc_anon_inode(view_mount->mnt_sb);
+}
+
+struct file *peerdma_view_file(struct inode *inode, const char *name, int flags,
+			       const struct file_operations *fops)
+{
+	return alloc_file_pseudo(inode, view_mount, name, flags, fops);
 }
 
 /* The reference is dropped by peerdma_pin_free(): the file may be closed before the last dma-buf. */
@@ -148,8 +155,7 @@ static int leave_pte(pte_t *pte, unsigned long addr, void *data)
 	return 0;
 }
 
-/* The page table is charged to the process, so it is made without pin->lock. */
-static int make_table(const struct vm_fault *vmf)
+int peerdma_view_table(const struct vm_fault *vmf)
 {
 	if (!pmd_none(READ_ONCE(*vmf->pmd)))
 		return 0;
@@ -164,7 +170,7 @@ static vm_fault_t view_fault(struct vm_fault *vmf)
 	struct peerdma_pin *pin = pin_of(vma);
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
-	if (make_table(vmf))
+	if (peerdma_view_table(vmf))
 		return VM_FAULT_OOM;
 	mutex_lock(&pin->lock);
 	if (pin->state == PIN_LIVE && offset_of(vma, vmf->address) < pin->pinned_length)

@@ -11,6 +11,7 @@
 #include "file.h"
 #include "objects/export.h"
 #include "objects/map.h"
+#include "objects/pages.h"
 #include "providers/dmabuf.h"
 
 /* One ioctl: its file, and the address and size of its struct in user space. */
@@ -250,6 +251,14 @@ static int call_query(const struct call *c)
 	return err ?: GIVE(c, &a);
 }
 
+/* A reference, or NULL. */
+static struct pci_dev *find_device(u32 domain, u32 bus, u32 devfn)
+{
+	if (domain > INT_MAX || bus > 0xff || devfn > 0xff)
+		return NULL;
+	return pci_get_domain_bus_and_slot(domain, bus, devfn);
+}
+
 static int map_for(const struct call *c, struct peerdma_map_args *a, struct peerdma_device_map *m)
 {
 	int err = peerdma_device_map(m, a->segment_count);
@@ -290,8 +299,7 @@ static int call_map(const struct call *c)
 	m.pin = find(c, a.handle);
 	if (IS_ERR(m.pin))
 		return PTR_ERR(m.pin);
-	m.pdev = a.domain > INT_MAX || a.bus > 0xff || a.devfn > 0xff ? NULL :
-		 pci_get_domain_bus_and_slot(a.domain, a.bus, a.devfn);
+	m.pdev = find_device(a.domain, a.bus, a.devfn);
 	err = m.pdev ? map_for(c, &a, &m) : -ENODEV;
 	pci_dev_put(m.pdev);
 	peerdma_pin_put(m.pin);
@@ -303,6 +311,24 @@ static int call_unmap(const struct call *c)
 	struct peerdma_handle_args a;
 
 	return FETCH(c, &a, handle) ?: peerdma_device_unmap(c->file, a.handle);
+}
+
+static int drop_fd(int fd, int err)
+{
+	if (fd >= 0)
+		put_unused_fd(fd);
+	return err;
+}
+
+/* The last step of a call that makes a file: err is what the copy of its results returned. */
+static int install_or_drop(int fd, struct file *file, int err)
+{
+	if (err) {
+		fput(file);
+		return drop_fd(fd, err);
+	}
+	fd_install(fd, file);
+	return 0;
 }
 
 /* offset and length both 0: the whole pin. */
@@ -330,20 +356,57 @@ static int call_export(const struct call *c)
 	err = fd < 0 ? fd : export(pin, &a, &file);
 	peerdma_pin_put(pin);
 	if (err)
-		goto put_fd;
+		return drop_fd(fd, err);
 	a.fd = fd;
-	err = GIVE(c, &a);
-	if (err)
-		goto put_file;
-	fd_install(fd, file);
-	return 0;
+	return install_or_drop(fd, file, GIVE(c, &a));
+}
 
-put_file:
-	fput(file);
-put_fd:
-	if (fd >= 0)
-		put_unused_fd(fd);
+/* With FOR_DEVICE, *user is a reference to that device. */
+static int find_peer(const struct peerdma_pages_args *a, struct pci_dev **user)
+{
+	*user = NULL;
+	if (!(a->flags & PEERDMA_PAGES_FOR_DEVICE))
+		return a->domain | a->bus | a->devfn ? -EINVAL : 0;
+	*user = find_device(a->domain, a->bus, a->devfn);
+	return *user ? 0 : -ENODEV;
+}
+
+static int page_view(struct peerdma_pin *pin, const struct peerdma_pages_args *a,
+		     struct file **file)
+{
+	struct peerdma_page_view_args v = {
+		.offset = a->offset,
+		.length = a->offset | a->length ? a->length : pin->pinned_length,
+		.persistent = a->flags & PEERDMA_PAGES_PERSISTENT,
+	};
+	int err = find_peer(a, &v.user);
+
+	err = err ?: peerdma_page_view(pin, &v, file);
+	pci_dev_put(v.user);
 	return err;
+}
+
+static int call_pages(const struct call *c)
+{
+	struct peerdma_pages_args a;
+	struct peerdma_pin *pin;
+	struct file *file;
+	int fd, err = FETCH(c, &a, reserved);
+
+	if (err)
+		return err;
+	if (a.flags & ~(PEERDMA_PAGES_PERSISTENT | PEERDMA_PAGES_FOR_DEVICE) || a.reserved)
+		return -EINVAL;
+	pin = find(c, a.handle);
+	if (IS_ERR(pin))
+		return PTR_ERR(pin);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	err = fd < 0 ? fd : page_view(pin, &a, &file);
+	peerdma_pin_put(pin);
+	if (err)
+		return drop_fd(fd, err);
+	a.fd = fd;
+	return install_or_drop(fd, file, GIVE(c, &a));
 }
 
 static int (*const calls[])(const struct call *c) = {
@@ -355,6 +418,7 @@ static int (*const calls[])(const struct call *c) = {
 	[_IOC_NR(PEERDMA_UNMAP)] = call_unmap,
 	[_IOC_NR(PEERDMA_EXPORT)] = call_export,
 	[_IOC_NR(PEERDMA_PIN_DMABUF_FD)] = call_pin_dmabuf,
+	[_IOC_NR(PEERDMA_PAGES)] = call_pages,
 };
 
 long peerdma_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)

@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * pages.c - page views: files whose mappings show the struct pages of a pin's memory, so
+ * that O_DIRECT, sockets and other drivers can use it.
+ *
+ * What has taken a reference to a page cannot be made to drop it.  So the memory of a page
+ * view is kept by a persistent pin of its own (`kept'), whatever happens to the pin that the
+ * view was made from: the provider gives the memory to no one else before that pin is put.
+ * It is put when the view has ended and all its pages are idle.  Until then the memory is
+ * "parked": charged to its user, and listed like any pin.
+ *
+ * A view ends:
+ *
+ *	revocable kind	when its pin is revoked or unpinned, or with the last close.  The
+ *			mappings are zapped, and the revoker waits for I/O in flight, for at
+ *			most pages_timeout_ms.  The inode has S_DAX, so the kernel refuses
+ *			references without limit (FOLL_LONGTERM).
+ *	persistent kind	with the last close.  References without limit are allowed.
+ *
+ * Pages are inserted under kept->lock while the view has not ended.  So after it has ended
+ * and the mappings were zapped, no new reference can be taken, and a page whose count is the
+ * provider's own stays idle.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/mount.h>
+#include <linux/pci.h>
+#include <linux/workqueue.h>
+
+#include "core/charge.h"
+#include "core/compat.h"
+#include "map.h"
+#include "pages.h"
+#include "view.h"
+
+static unsigned int timeout_ms = 2000;
+module_param_named(pages_timeout_ms, timeout_ms, uint, 0644);
+MODULE_PARM_DESC(pages_timeout_ms, "Milliseconds for which a revocation waits for I/O on a page view; after that its memory is parked (default 2000)");
+
+/* The reference count of a page of the provider's page map that has no user. */
+#define IDLE_COUNT	1
+#define LOOK_AGAIN_MIN	1	/* jiffies */
+#define LOOK_AGAIN_MAX	(HZ / 10)
+
+struct page_view {
+	struct peerdma_object object;	/* of the pin; only if revocable */
+	bool revocable;
+	bool readonly;
+	struct peerdma_pin *kept;	/* persistent; a reference */
+	struct dev_pagemap *pagemap;	/* a reference, as long as the memory is kept */
+	struct inode *inode;		/* a reference */
+	u64 offset;			/* of the first byte, in `kept' */
+	u64 length;
+	bool ended;			/* kept->lock: nothing is inserted any more */
+	atomic_t files;			/* open ones */
+	struct kref ref;		/* of all open files together, the object, the keeper */
+	struct delayed_work keeper;	/* from the end on: gives the memory back when it is idle */
+	unsigned long parked_at;	/* jiffies: from then on the memory is parked */
+	unsigned long look_again;
+	struct completion given_back;
+};
+
+static struct workqueue_struct *keepers;
+
+/* Guards inode->i_private, by which a file that is opened anew finds its view. */
+static DEFINE_MUTEX(views_lock);
+
+/* Owns the pins that keep memory.  They are persistent, so they are not revoked. */
+static void never_revoked(struct peerdma_pin *pin)
+{
+	WARN_ONCE(1, "peerdma: provider %s revoked a persistent pin\n", pin->provider->name);
+}
+
+static const struct peerdma_owner_ops keeper_ops = {
+	.revoked = never_revoked,
+};
+
+static struct peerdma_owner keeper = {
+	.ops = &keeper_ops,
+};
+
+static void view_free(struct kref *ref)
+{
+	struct page_view *view = container_of(ref, struct page_view, ref);
+
+	mutex_lock(&views_lock);
+	view->inode->i_private = NULL;
+	mutex_unlock(&views_lock);
+	iput(view->inode);
+	peerdma_pin_put(view->kept);
+	kfree(view);
+}
+
+static void view_put(struct page_view *view)
+{
+	kref_put(&view->ref, view_free);
+}
+
+/* kept->lock is not to be mixed up with that of the pin that the view is made from. */
+static void lock(struct page_view *view)
+{
+	mutex_lock_nested(&view->kept->lock, PIN_LOCK_KEPT);
+}
+
+static void unlock(struct page_view *view)
+{
+	mutex_unlock(&view->kept->lock);
+}
+
+/* ---- its end ---- */
+
+static bool idle(struct page_view *view)
+{
+	phys_addr_t phys;
+	u64 at, n, i;
+
+	for (at = 0; at < view->length; at += n) {
+		lock(view);
+		n = peerdma_pin_run(view->kept, view->offset + at, view->length - at, &phys);
+		unlock(view);
+		for (i = 0; i < n; i += PAGE_SIZE)
+			if (page_ref_count(pfn_to_page(PHYS_PFN(phys + i))) != IDLE_COUNT)
+				return false;
+		cond_resched();
+	}
+	return true;
+}
+
+static void give_back(struct page_view *view)
+{
+	put_dev_pagemap(view->pagemap);
+	peerdma_pin_end(view->kept, false);
+	complete_all(&view->given_back);
+	view_put(view);
+	/* The exit function waits for the end of this function. */
+	module_put(THIS_MODULE);
+}
+
+/* Shown as the pin's client. */
+static void park(struct page_view *view)
+{
+	WRITE_ONCE(view->kept->client, "parked page view");
+}
+
+static void keep(struct work_struct *work)
+{
+	struct page_view *view = container_of(to_delayed_work(work), struct page_view, keeper);
+
+	if (idle(view)) {
+		give_back(view);
+		return;
+	}
+	if (time_after_eq(jiffies, view->parked_at))
+		park(view);
+	view->look_again = min(view->look_again * 2, (unsigned long)LOOK_AGAIN_MAX);
+	queue_delayed_work(keepers, &view->keeper, view->look_again);
+}
+
+/* Returns when no mapping shows the memory.  The keeper waits for the rest. */
+static void end(struct page_view *view)
+{
+	bool ended;
+
+	lock(view);
+	ended = view->ended;
+	view->ended = true;
+	unlock(view);
+	if (ended)
+		return;
+	unmap_mapping_range(view->inode->i_mapping, 0, 0, 1);
+	view->look_again = LOOK_AGAIN_MIN;
+	view->parked_at = jiffies + msecs_to_jiffies(READ_ONCE(timeout_ms));
+	queue_delayed_work(keepers, &view->keeper, 0);
+}
+
+static struct page_view *view_of(struct peerdma_object *object)
+{
+	return container_of(object, struct page_view, object);
+}
+
+static void object_stop(struct peerdma_object *object)
+{
+	end(view_of(object));
+}
+
+/*
+ * In the normal case the memory is given back here, before it is freed.  The wait is bounded
+ * also because the provider may hold a lock around this call that its `put' needs.
+ */
+static void object_settle(struct peerdma_object *object, bool taken)
+{
+	struct page_view *view = view_of(object);
+
+	if (!wait_for_completion_timeout(&view->given_back, msecs_to_jiffies(READ_ONCE(timeout_ms))))
+		park(view);
+}
+
+static void object_free(struct peerdma_object *object)
+{
+	view_put(view_of(object));
+}
+
+static const struct peerdma_object_ops page_view_ops = {
+	.charge = CHARGE_VIEWS,
+	.stop = object_stop,
+	.settle = object_settle,
+	.free = object_free,
+};
+
+/* ---- its mappings ---- */
+
+/* Inserts the pages of the VMA that lie under one page table of the address. */
+static vm_fault_t insert(struct page_view *view, struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	unsigned long from = max(vmf->address & PMD_MASK, vma->vm_start);
+	unsigned long to = min((vmf->address & PMD_MASK) + PMD_SIZE, vma->vm_end);
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	phys_addr_t phys;
+	u64 at, n;
+
+	if (to - vma->vm_start > view->length - start)
+		to = vma->vm_start + (view->length - start);
+	for (; from < to; from += PAGE_SIZE) {
+		at = view->offset + start + (from - vma->vm_start);
+		n = peerdma_pin_run(view->kept, at, PAGE_SIZE, &phys);
+		ret = peerdma_insert_page(vma, from, pfn_to_page(PHYS_PFN(phys)));
+		if (ret != VM_FAULT_NOPAGE)
+			break;
+	}
+	return ret;
+}
+
+static vm_fault_t page_view_fault(struct vm_fault *vmf)
+{
+	struct page_view *view = vmf->vma->vm_private_data;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+
+	if (peerdma_view_table(vmf))
+		return VM_FAULT_OOM;
+	lock(view);
+	if (!view->ended && (u64)vmf->pgoff << PAGE_SHIFT < view->length)
+		ret = insert(view, vmf);
+	unlock(view);
+	atomic64_inc(&peerdma_stats.faults);
+	return ret;
+}
+
+static const struct vm_operations_struct page_view_vm_ops = {
+	.fault = page_view_fault,
+};
+
+/* The VMA holds the file, and so the view. */
+static int page_view_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct page_view *view = file->private_data;
+	u64 length = vma->vm_end - vma->vm_start, offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+
+	if (!(vma->vm_flags & VM_MAYSHARE) || offset > view->length ||
+	    length > view->length - offset)
+		return -EINVAL;
+	if (view->readonly) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTDUMP);
+	/* As the provider's own mapping of its BAR. */
+	vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	vma->vm_private_data = view;
+	vma->vm_ops = &page_view_vm_ops;
+	return 0;
+}
+
+/* ---- its files ---- */
+
+static void leave_pin(struct page_view *view)
+{
+	struct peerdma_pin *pin = view->object.pin;
+
+	/* peerdma_object_end() may drop the last other reference, with the lock held. */
+	kref_get(&pin->ref);
+	mutex_lock(&pin->lock);
+	peerdma_object_end(&view->object);
+	mutex_unlock(&pin->lock);
+	peerdma_pin_put(pin);
+}
+
+/* The last file is closed, so nothing is mapped; I/O may still be under way. */
+static void close_last(struct page_view *view)
+{
+	end(view);
+	if (view->revocable)
+		leave_pin(view);
+	view_put(view);
+}
+
+/* By /proc/PID/fd, for programs that want a path. */
+static int page_view_open(struct inode *inode, struct file *file)
+{
+	struct page_view *view;
+
+	mutex_lock(&views_lock);
+	view = inode->i_private;
+	if (view && !atomic_inc_not_zero(&view->files))
+		view = NULL;
+	mutex_unlock(&views_lock);
+	file->private_data = view;
+	return view ? 0 : -ENXIO;
+}
+
+static int page_view_release(struct inode *inode, struct file *file)
+{
+	struct page_view *view = file->private_data;
+
+	if (atomic_dec_and_test(&view->files))
+		close_last(view);
+	return 0;
+}
+
+static const struct file_operations page_view_fops = {
+	.owner = THIS_MODULE,
+	.open = page_view_open,
+	.release = page_view_release,
+	.mmap = page_view_mmap,
+	.llseek = noop_llseek,
+};
+
+static struct file *make_file(struct page_view *view)
+{
+	struct file *file;
+
+	/* Of the file, which drops it; and of the inode, which the file's path has. */
+	__module_get(THIS_MODULE);
+	ihold(view->inode);
+	file = peerdma_view_file(view->inode, "peerdma-pages",
+				 (view->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC, &page_view_fops);
+	if (IS_ERR(file)) {
+		iput(view->inode);
+		module_put(THIS_MODULE);
+		return file;
+	}
+	file->private_data = view;
+	return file;
+}
+
+/* ---- making one ---- */
+
+/* A reference to the page map that all pages of the view are in: 0, or -EOPNOTSUPP. */
+static int find_pagemap(struct page_view *view)
+{
+	struct peerdma_pin *kept = view->kept;
+	u64 at, step = 1ULL << kept->page_shift;
+	struct dev_pagemap *found;
+	phys_addr_t phys;
+	bool same;
+
+	for (at = 0; at < kept->pinned_length; at += step) {
+		lock(view);
+		peerdma_pin_run(kept, at, step, &phys);
+		unlock(view);
+		found = peerdma_get_pagemap(PHYS_PFN(phys));
+		same = found && found->type == MEMORY_DEVICE_GENERIC &&
+		       (!view->pagemap || view->pagemap == found);
+		if (same && !view->pagemap) {
+			view->pagemap = found;
+			continue;
+		}
+		put_dev_pagemap(found);
+		if (!same)
+			return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/*
+ * Pins the memory that `pin' has at this moment once more: persistent, in this process, by the
+ * same provider.
+ */
+static int keep_memory(struct page_view *view, struct peerdma_pin *pin, u64 offset)
+{
+	struct peerdma_provider *provider = NULL;
+	struct peerdma_pin *kept;
+	int err;
+
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err && !pin->provider->can_persist)
+		err = -EOPNOTSUPP;
+	if (!err && !peerdma_provider_hold(pin->provider))
+		err = -ESTALE;
+	if (!err)
+		provider = pin->provider;
+	mutex_unlock(&pin->lock);
+	if (err)
+		return err;
+	kept = peerdma_pin_new(&keeper);
+	err = PTR_ERR_OR_ZERO(kept);
+	if (err)
+		goto let_go;
+	kept->client = "page view";
+	kept->flags = PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT;
+	kept->addr = pin->start + offset;
+	kept->length = view->length;
+	err = peerdma_pin_start_at(kept, provider);
+	if (err)
+		goto put;
+	view->kept = kept;
+	view->offset = kept->addr - kept->start;
+	/* peerdma_pin_end() takes over the first one. */
+	kref_get(&kept->ref);
+	return 0;
+
+put:
+	peerdma_pin_put(kept);
+let_go:
+	peerdma_provider_let_go(provider);
+	return err;
+}
+
+static void drop_memory(struct page_view *view)
+{
+	if (view->pagemap)
+		put_dev_pagemap(view->pagemap);
+	peerdma_pin_end(view->kept, false);
+	peerdma_pin_put(view->kept);
+}
+
+/*
+ * Is it the same memory? The address may belong to another process, or be in use anew.  While
+ * both pins are live, equal pages are the same memory. pin->lock held.
+ */
+static bool same_memory(struct page_view *view, const struct peerdma_pin *pin, u64 offset)
+{
+	phys_addr_t of_pin, of_view;
+	u64 at, n, m;
+
+	for (at = 0; at < view->length; at += min(n, m)) {
+		u64 left = view->length - at;
+
+		n = peerdma_pin_run(pin, offset + at, left, &of_pin);
+		lock(view);
+		m = peerdma_pin_run(view->kept, view->offset + at, left, &of_view);
+		unlock(view);
+		if (of_pin != of_view)
+			return false;
+	}
+	return true;
+}
+
+/* From here on the view ends with its pin, if it is of the revocable kind. */
+static int enter(struct page_view *view, struct peerdma_pin *pin, u64 offset,
+		 struct pci_dev *user, struct peerdma_account *account)
+{
+	int err;
+
+	if (user) {
+		err = peerdma_map_reach(pin, &user->dev, false);
+		if (err)
+			return err;
+	}
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err && user)
+		err = peerdma_map_path(pin, &user->dev);
+	if (!err && !same_memory(view, pin, offset))
+		err = -ENXIO;
+	if (!err && view->revocable)
+		err = peerdma_object_enter(&view->object, pin, &page_view_ops, account);
+	/* The object's. */
+	if (!err && view->revocable)
+		kref_get(&view->ref);
+	mutex_unlock(&pin->lock);
+	return err;
+}
+
+static struct page_view *alloc_view(const struct peerdma_page_view_args *args)
+{
+	struct page_view *view = peerdma_zalloc(sizeof(*view));
+
+	if (!view)
+		return NULL;
+	view->revocable = !args->persistent;
+	view->length = args->length;
+	atomic_set(&view->files, 1);
+	kref_init(&view->ref);
+	INIT_DELAYED_WORK(&view->keeper, keep);
+	init_completion(&view->given_back);
+	view->inode = peerdma_view_inode();
+	if (IS_ERR(view->inode)) {
+		kfree(view);
+		return NULL;
+	}
+	view->inode->i_fop = &page_view_fops;
+	if (view->revocable)
+		view->inode->i_flags |= S_DAX;
+	i_size_write(view->inode, view->length);
+	return view;
+}
+
+static void free_view(struct page_view *view)
+{
+	iput(view->inode);
+	kfree(view);
+}
+
+static int check(const struct peerdma_pin *pin, const struct peerdma_page_view_args *args)
+{
+	u64 length = pin->pinned_length;
+
+	if (!args->length || !PAGE_ALIGNED(args->offset | args->length))
+		return -EINVAL;
+	if (args->offset > length || args->length > length - args->offset)
+		return -EINVAL;
+	/* Host memory has pages, and its own address shows them. */
+	if (pin->flags & PEERDMA_PIN_HOST || pin->import)
+		return -EOPNOTSUPP;
+	/* The kernel would not refuse references without limit. */
+	if (!args->persistent && !IS_ENABLED(CONFIG_FS_DAX))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int make(struct page_view *view, struct peerdma_pin *pin,
+		const struct peerdma_page_view_args *args)
+{
+	struct peerdma_account *account = peerdma_account();
+	int err;
+
+	if (!account)
+		return -ENOMEM;
+	view->readonly = pin->flags & PEERDMA_PIN_READONLY;
+	view->inode->i_mode = S_IFREG | (view->readonly ? 0400 : 0600);
+	err = keep_memory(view, pin, args->offset);
+	if (err)
+		return err;
+	err = find_pagemap(view);
+	if (err)
+		pr_info_ratelimited("peerdma: no page view of pin %u: the memory's driver (%s) has made no struct pages for it that may be used so\n",
+				    pin->id, pin->provider->name);
+	else
+		/* From here on a revocation may end the view, which takes a reference. */
+		err = enter(view, pin, args->offset, args->user, account);
+	if (err)
+		drop_memory(view);
+	return err;
+}
+
+int peerdma_page_view(struct peerdma_pin *pin, const struct peerdma_page_view_args *args,
+		      struct file **file)
+{
+	struct page_view *view;
+	int err = check(pin, args);
+
+	if (err)
+		return err;
+	view = alloc_view(args);
+	if (!view)
+		return -ENOMEM;
+	/* The keeper's. */
+	kref_get(&view->ref);
+	__module_get(THIS_MODULE);
+	err = make(view, pin, args);
+	if (err) {
+		module_put(THIS_MODULE);
+		free_view(view);
+		return err;
+	}
+	view->inode->i_private = view;
+	*file = make_file(view);
+	if (IS_ERR(*file)) {
+		close_last(view);
+		return PTR_ERR(*file);
+	}
+	return 0;
+}
+
+int peerdma_pages_init(void)
+{
+	keepers = alloc_workqueue("peerdma_pages", WQ_UNBOUND, 0);
+	return keepers ? 0 : -ENOMEM;
+}
+
+void peerdma_pages_exit(void)
+{
+	destroy_workqueue(keepers);
+}
