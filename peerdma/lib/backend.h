@@ -61,6 +61,13 @@ struct backend {
 	/* NULL, or: the same at base, instead of what is mapped there; if it fails, something without access is. */
 	int (*view_at)(struct peerdma_region *region, bool writable, void *base);
 
+	/*
+	 * NULL, or: a descriptor of [offset, offset + length) of the pinned bytes (both 0: all) whose mapping has struct
+	 * pages; flags: PEERDMA_PAGE_VIEW_*.  device: NULL, or domain, bus and devfn of one that must reach them.
+	 */
+	int (*pages)(struct peerdma_region *region, unsigned int flags, uint64_t offset, uint64_t length,
+		     const struct peerdma_map_args *device, int *fd);
+
 	/* NULL, or: the region is a copy, and this moves bytes to it, or back. */
 	int (*move)(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back);
 	/* NULL, or: instead of unpin(), in a forked child: gives back its copies. */

@@ -3,7 +3,7 @@
  * internal.h - what the files of libpeerdma share.
  *
  * One lock: ctx->lock guards ctx->regions, ctx->by_handle, the event queue of
- * the process and, of every region, ->views, ->mappings, ->published and what
+ * the process and, of every region, ->views, ->page_views, ->mappings, ->published and what
  * ->queue*.  It is not held across calls into CUDA, the kernel or a back-end, because
  * a back-end may report a revocation from any place where memory is freed.  Exceptions
  * are malloc() and writing to the descriptor that shows that a notice waits.
@@ -26,6 +26,14 @@
 struct view {
 	struct view *next;
 	char *base;		/* of the mmap; its length is the region's pinned_length */
+};
+
+/* Of all its pinned bytes, in this process: file/direct.c */
+struct page_view {
+	struct page_view *next;
+	uint64_t id;		/* of the disks that may transfer to it; 0: all may */
+	char *base;
+	bool by_backend;	/* its view, where that is ordinary memory */
 };
 
 struct peerdma_mapping {
@@ -68,6 +76,7 @@ struct peerdma_region {
 	uint64_t addr, length;			/* as asked for */
 	uint64_t offset, pinned_length;		/* as in peerdma_pin_args */
 	struct view *views;
+	struct page_view *page_views;
 	struct peerdma_mapping *mappings;
 	/* mr.c's: added to under the lock, read without it */
 	struct mr *mrs;
@@ -306,6 +315,7 @@ void mrs_free(struct peerdma_region *region);
 /* map.c, backend.c: give back this process's side only. */
 void mappings_free(struct peerdma_region *region);
 void views_free(struct peerdma_region *region);
+void page_view_end(struct peerdma_region *region, struct page_view *view);
 
 /* host.c */
 bool host_for_certain(const void *ptr);		/* by looking at the address alone */

@@ -3,6 +3,7 @@
 #include "peerdma.h"
 #include "peerdma_cache.h"
 #include "peerdma_copy.h"
+#include "peerdma_file.h"
 #include "peerdma_ipc.h"
 #include "peerdma_verbs.h"
 

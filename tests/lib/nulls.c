@@ -6,10 +6,12 @@
  * usage: nulls HEADER...     each function that they declare must be in the table
  */
 #include <ctype.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "peerdma_cache.h"
 #include "peerdma_copy.h"
+#include "peerdma_file.h"
 #include "peerdma_ipc.h"
 #include "peerdma_monitor.h"
 #include "peerdma_verbs.h"
@@ -47,6 +49,8 @@ static struct peerdma_ipc_handle handle;
 static struct peerdma_ipc_info info = { .size = sizeof(info) };
 static struct peerdma_ipc_transfer transfer = { .size = sizeof(transfer) };
 static struct peerdma_ipc_counters ipc_counters = { .size = sizeof(ipc_counters) };
+static struct peerdma_file *open_file, *new_file;
+static struct peerdma_file_counters file_counters = { .size = sizeof(file_counters) };
 static void *new_memory;
 static size_t count;
 static void *view;
@@ -121,6 +125,12 @@ TRY(ipc_signal_add, peerdma_ipc_signal_add(P(0, shared_signal), 1))
 TRY(ipc_signal_wait, peerdma_ipc_signal_wait(P(0, shared_signal), PEERDMA_IPC_NE, 5, 0, NULL))
 TRY(ipc_signal_stream_wait, peerdma_ipc_signal_stream_wait(P(0, shared_signal), NULL, PEERDMA_IPC_EQ, 5))
 TRY(ipc_signal_stream_set, peerdma_ipc_signal_stream_set(P(0, shared_signal), NULL, 1))
+TRY(page_view, peerdma_page_view(P(0, region), 0, 0, 0, NULL, P(1, &fd)))
+TRY(file_open, peerdma_file_open(P(0, cache), fd, 0, P(1, &new_file)))
+TRY_VOID(file_close, peerdma_file_close(P(0, open_file)))
+TRY(file_read, peerdma_file_read(P(0, open_file), P(1, memory), 1, 0))
+TRY(file_write, peerdma_file_write(P(0, open_file), P(1, memory), 1, 0))
+TRY(file_counters, peerdma_file_counters(P(0, open_file), P(1, &file_counters)))
 TRY(ipc_signal_hsa, peerdma_ipc_signal_hsa(P(0, shared_signal)))
 
 enum wanted {
@@ -195,6 +205,12 @@ static const struct {
 	{ "peerdma_ipc_signal_wait", try_ipc_signal_wait, REFUSED, { "signal" } },
 	{ "peerdma_ipc_signal_stream_wait", try_ipc_signal_stream_wait, REFUSED, { "signal" } },
 	{ "peerdma_ipc_signal_stream_set", try_ipc_signal_stream_set, REFUSED, { "signal" } },
+	{ "peerdma_page_view", try_page_view, REFUSED, { "region", "fd" } },
+	{ "peerdma_file_open", try_file_open, REFUSED, { "cache", "file" } },
+	{ "peerdma_file_close", try_file_close, NOTHING, { "file" } },
+	{ "peerdma_file_read", try_file_read, REFUSED, { "file", "ptr" } },
+	{ "peerdma_file_write", try_file_write, REFUSED, { "file", "ptr" } },
+	{ "peerdma_file_counters", try_file_counters, REFUSED, { "file", "out" } },
 	{ "peerdma_ipc_signal_hsa", try_ipc_signal_hsa, NOTHING, { "signal" } },
 	/* These have no pointers; or dereference what they are given, as their headers say. */
 	{ .name = "peerdma_last_error" }, { .name = "peerdma_version" }, { .name = "peerdma_valid" }, { .name = "peerdma_copy_to_view" },
@@ -261,9 +277,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (peerdma_open(&ctx, 0) || peerdma_pin(ctx, memory, LENGTH, 0, NULL, &region) || peerdma_cache_open(ctx, NULL, &cache) ||
 	    peerdma_cache_get(cache, memory, LENGTH, &hold) || peerdma_ipc_signal_create(5, 0, &shared_signal) ||
-	    peerdma_ipc_counters(&before)) {
+	    peerdma_ipc_counters(&before) || peerdma_file_open(cache, fd, 0, &open_file)) {
 		printf("not ok - %s\n", peerdma_last_error());
 		return 1;
 	}
@@ -278,9 +295,11 @@ int main(int argc, char **argv)
 	      "and the cache");
 	CHECK(peerdma_ipc_signal_get(shared_signal) == 5, "and the signal");
 	CHECK(!peerdma_ipc_counters(&ipc_counters) && !memcmp(&ipc_counters, &before, sizeof(before)), "and the counts of exports and opens");
-	CHECK(!new_ctx && !new_region && !new_mapping && !new_cache && !new_hold && !new_mr && !new_memory && !new_import && !new_signal,
+	CHECK(!new_ctx && !new_region && !new_mapping && !new_cache && !new_hold && !new_mr && !new_memory && !new_import && !new_signal &&
+	      !new_file,
 	      "nothing was made");
 	peerdma_ipc_signal_close(shared_signal);
+	peerdma_file_close(open_file);
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);

@@ -45,6 +45,15 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 	return region->backend->status ? region->backend->status(region, status) : 0;
 }
 
+void page_view_end(struct peerdma_region *region, struct page_view *view)
+{
+	if (view->by_backend)
+		region->backend->view_end(region, view->base);
+	else
+		sys_munmap(view->base, region->pinned_length);
+	free(view);
+}
+
 /*
  * A forked child has not inherited the views. Its own memory may be at their addresses, so it must
  * not unmap them.
@@ -52,8 +61,16 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 void views_free(struct peerdma_region *region)
 {
 	bool child = !is_owner(region->ctx);
+	struct page_view *page_view;
 	struct view *view;
 
+	while ((page_view = region->page_views)) {
+		region->page_views = page_view->next;
+		if (child)
+			free(page_view);
+		else
+			page_view_end(region, page_view);
+	}
 	while ((view = region->views)) {
 		region->views = view->next;
 		if (!child)

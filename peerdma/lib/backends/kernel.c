@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "peerdma_file.h"
 #include "base/clean.h"
 #include "base/component.h"
 #include "user_limits.h"
@@ -408,7 +409,7 @@ static int kernel_unmap(struct peerdma_mapping *mapping)
 	return 0;
 }
 
-/* ---- for the CPU, and as a dma-buf ---- */
+/* ---- for the CPU, other drivers, and as a dma-buf ---- */
 
 static int view_failed(const struct peerdma_region *region, int ret)
 {
@@ -455,6 +456,59 @@ static int kernel_view_at(struct peerdma_region *region, bool writable, void *ba
 static void kernel_view_end(struct peerdma_region *region, void *base)
 {
 	sys_munmap(base, region->pinned_length);
+}
+
+static int pages_failed(const struct peerdma_region *region, int ret)
+{
+	int fd = region->ctx->kernel.fd;
+	char text[LIMIT_TEXT];
+
+	switch (ret) {
+	case -EINVAL:
+		return fail(ret, "peerdma_page_view: offset and length must be multiples of the CPU's page within the %llu pinned bytes",
+			    (unsigned long long)region->pinned_length);
+	case -EOPNOTSUPP:
+		return fail(ret, "peerdma_page_view: the memory's driver has made no struct pages for it that may be used so, "
+			    "or the device does not reach it; dmesg says which (softgpu: load it with pages=generic)");
+	case -ENXIO:
+		return fail(ret, "peerdma_page_view: the memory is another process's");
+	case -ENODEV:
+		return fail(ret, "peerdma_page_view: there is no such PCI device");
+	case -ESTALE:
+		return fail(ret, "peerdma_page_view: the pin is revoked, its memory was freed");
+	case -EDQUOT:
+		return fail(ret, "peerdma_page_view: %s",
+			    limit_quota(fd, QUOTA_VIEWS, text, sizeof(text)));
+	case -ENOTTY:
+		return fail(-EOPNOTSUPP, "peerdma_page_view: the peerdma.ko that is loaded is older than this call");
+	default:
+		return fail(ret, "peerdma_page_view: %s", error_words(ret));
+	}
+}
+
+static int kernel_pages(struct peerdma_region *region, unsigned int flags, uint64_t offset,
+			uint64_t length, const struct peerdma_map_args *device, int *fd)
+{
+	struct peerdma_pages_args args = {
+		.size = sizeof(args),
+		.handle = region->kernel.handle,
+		.flags = flags & PEERDMA_PAGE_VIEW_PERSISTENT ? PEERDMA_PAGES_PERSISTENT : 0,
+		.offset = offset,
+		.length = length,
+	};
+	int ret;
+
+	if (device) {
+		args.flags |= PEERDMA_PAGES_FOR_DEVICE;
+		args.domain = device->domain;
+		args.bus = device->bus;
+		args.devfn = device->devfn;
+	}
+	ret = sys_ioctl(region->ctx->kernel.fd, PEERDMA_PAGES, &args);
+	if (ret)
+		return pages_failed(region, ret);
+	*fd = args.fd;
+	return 0;
 }
 
 static int kernel_export(struct peerdma_region *region, uint64_t offset, uint64_t length, int *fd)
@@ -561,6 +615,7 @@ const struct backend backend_kernel = {
 	.view = kernel_view,
 	.view_end = kernel_view_end,
 	.view_at = kernel_view_at,
+	.pages = kernel_pages,
 	.export = kernel_export,
 	.list = kernel_list,
 	.unlist = kernel_unlist,

@@ -152,3 +152,6 @@ void cache_count(const struct peerdma_cache *cache, struct peerdma_cache_counter
 int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg,
 	       const struct peerdma_cache_options *options, uint32_t flags, uint32_t access,
 	       struct peerdma_cache **out);
+
+/* pins.c: the context of a cache of pins; NULL: the cache is of another kind. */
+struct peerdma *cache_pins_context(const struct peerdma_cache *cache);

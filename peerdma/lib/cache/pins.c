@@ -275,6 +275,11 @@ EXPORT int peerdma_cache_open(struct peerdma *ctx, const struct peerdma_cache_op
 	return 0;
 }
 
+struct peerdma *cache_pins_context(const struct peerdma_cache *cache)
+{
+	return cache->ops.add == add ? ((const struct pins *)cache->own)->ctx : NULL;
+}
+
 EXPORT int peerdma_cache_map(struct peerdma_cache *cache, struct peerdma_cached *hold,
 			     const char *pci, unsigned int flags, struct peerdma_mapping **mapping)
 {

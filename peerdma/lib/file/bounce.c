@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/* bounce.c - copies between a file and a region through a buffer in host memory. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../backend.h"
+#include "file.h"
+#include "peerdma_copy.h"
+
+#define BUFFER (1UL << 20)
+
+ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool write)
+{
+	uint64_t done = 0;
+	ssize_t n;
+
+	while (done < length) {
+		n = write ? pwrite(fd, (char *)memory + done, length - done, (off_t)(offset + done)) :
+			    pread(fd, (char *)memory + done, length - done, (off_t)(offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return done ? (ssize_t)done : -errno;
+		if (!n)
+			break;
+		done += (uint64_t)n;
+	}
+	return (ssize_t)done;
+}
+
+/* ---- between the buffer and the region ---- */
+
+static int copy_by_view(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length,
+			bool back)
+{
+	void *view;
+	int ret = peerdma_cpu_view(region, &view);
+	char *base;
+
+	if (ret)
+		return ret;
+	base = (char *)view - region->offset + at;
+	if (back) {
+		peerdma_copy_from_view(buffer, base, length);
+	} else {
+		peerdma_copy_to_view(base, buffer, length);
+		peerdma_view_fence();
+	}
+	return peerdma_cpu_view_end(region, view);
+}
+
+/* CUDA copies its own memory, unless this thread has no context; all other memory is copied by the CPU. */
+static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length, bool back)
+{
+	void *memory = (void *)(uintptr_t)(region->addr - region->offset + at);
+	int error = 0, ret = 0;
+
+	if (!region_usable(region))
+		return fail(-ESTALE, "the memory was freed");
+	switch (back ? cuda_copy(buffer, memory, length, &error) :
+		       cuda_copy(memory, buffer, length, &error)) {
+	case CUDA_KNOWN:
+		break;
+	case CUDA_ABSENT:
+		ret = copy_by_view(region, at, buffer, length, back);
+		break;
+	default:
+		ret = region->backend->view ? copy_by_view(region, at, buffer, length, back) :
+		      fail(-EIO, "cuMemcpy failed with CUDA error %d", error);
+	}
+	return !ret && !region_usable(region) ? fail(-ESTALE, "the memory was freed meanwhile") : ret;
+}
+
+/* ---- the file ---- */
+
+/*
+ * If the file can only be had with O_DIRECT: reads more on both sides, and refuses writes that
+ * it would have to complete.
+ */
+static ssize_t io_aligned(const struct part *part, char *buffer, uint64_t length, uint64_t offset,
+			  uint64_t *skip)
+{
+	uint64_t align = part->file->offset_align, before = offset % align;
+	uint64_t all = (before + length + align - 1) / align * align;
+	ssize_t n;
+
+	*skip = before;
+	if (!part->write) {
+		n = file_io(part->file->fd, buffer, all, offset - before, false);
+		if (n < 0)
+			return n;
+		if ((uint64_t)n <= before)
+			return 0;
+		return (uint64_t)n - before < length ? n - (ssize_t)before : (ssize_t)length;
+	}
+	return all == length ? file_io(part->file->fd, buffer, length, offset, true) : -EINVAL;
+}
+
+static ssize_t io(const struct part *part, char *buffer, uint64_t length, uint64_t offset,
+		  uint64_t *skip)
+{
+	*skip = 0;
+	return part->file->buffered ? file_io(part->file->fd, buffer, length, offset, part->write) :
+				      io_aligned(part, buffer, length, offset, skip);
+}
+
+static ssize_t failed(const struct part *part, ssize_t error)
+{
+	return fail((int)error, "%s%s", error_words((int)error),
+		    error == -EINVAL && !part->file->buffered ?
+		    ": the file is open with O_DIRECT and cannot be opened without it; align offset and length as it demands" : "");
+}
+
+static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
+{
+	uint64_t length = part->length - done < BUFFER ? part->length - done : BUFFER, skip;
+	ssize_t n;
+	int ret;
+
+	if (part->write) {
+		ret = copy(part->region, part->at + done, buffer, length, true);
+		if (ret)
+			return ret;
+	}
+	n = io(part, buffer, length, part->offset + done, &skip);
+	if (n < 0)
+		return failed(part, n);
+	if (n && !part->write) {
+		ret = copy(part->region, part->at + done, buffer + skip, (uint64_t)n, false);
+		if (ret)
+			return ret;
+	}
+	__atomic_fetch_add(&part->file->copied_bytes, (uint64_t)n, __ATOMIC_RELAXED);
+	return n;
+}
+
+ssize_t bounce(const struct part *part)
+{
+	/* Room for what io_aligned() reads on both sides. */
+	char *buffer = aligned_alloc(page_size(), BUFFER + 2 * (size_t)part->file->offset_align);
+	uint64_t done = 0;
+	ssize_t n = 0;
+
+	if (!buffer)
+		return fail(-ENOMEM, "no memory for a copy");
+	while (done < part->length) {
+		n = piece(part, buffer, done);
+		if (n <= 0)
+			break;
+		done += (uint64_t)n;
+	}
+	free(buffer);
+	return done || n >= 0 ? (ssize_t)done : n;
+}

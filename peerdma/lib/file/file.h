@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.h - what the files of this folder share.
+ *
+ *	open.c		opens a file: descriptors, alignment, its disks
+ *	transfer.c	splits a transfer into what goes directly and what is copied
+ *	direct.c	page views of regions, for disks
+ *	bounce.c	copies through host memory
+ *	disks.c		the PCI functions behind a file
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "../internal.h"
+#include "peerdma_file.h"
+
+#define DISKS_MAX	8
+
+struct disks {
+	unsigned int count;
+	char pci[DISKS_MAX][16];
+	const char *unknown;	/* NULL: these are all; else why they are not known */
+};
+
+struct peerdma_file {
+	struct peerdma_cache *cache;
+	struct peerdma *ctx;
+	unsigned int flags;
+	int fd;				/* of this file: without O_DIRECT if possible */
+	int direct;			/* with O_DIRECT; -1: not to be had, and */
+	const char *not_direct;		/* why */
+	bool buffered;			/* fd takes any offset and length */
+	uint32_t memory_align, offset_align;	/* of transfers by `direct' */
+	uint64_t id;			/* of the disks: st_dev */
+	struct disks disks;
+	uint64_t direct_bytes, copied_bytes, host_bytes;	/* atomic */
+	const char *_Atomic why;	/* a constant */
+};
+
+/* A part of one pin, and the file's bytes that belong to it. */
+struct part {
+	struct peerdma_file *file;
+	struct peerdma_region *region;	/* no segments */
+	uint64_t at;			/* in the pinned bytes */
+	uint64_t length;
+	uint64_t offset;		/* in the file */
+	bool write;			/* to the file */
+};
+
+/* Fills in the disks that have the file.  fd: the file. */
+void disks_find(int fd, struct disks *disks);
+
+/*
+ * Where this process sees the pinned bytes of a region (no segments) in a way that the file's disks can transfer to, or NULL:
+ * *why, a constant.  It lives as long as the region.
+ */
+char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why);
+
+/* Each returns the number of bytes, 0 at the end of the file, or -errno with text. */
+ssize_t bounce(const struct part *part);
+/* Reads or writes, all or to the end of the file.  -errno without text, if nothing was transferred. */
+ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool write);

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Files and GPU memory: peerdma_file.h on ext4 on an NVMe disk, directly, where GPU memory has struct pages; and by copies,
+# where it has none, and where the file is on no disk.
+# vm: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
+# vm-more: --cpus 2 --cards 0 --vram 64M --nvme scratch
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2
+
+. "$TOP/tests/vm/lib.sh"
+
+files() {
+	PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_files" "$@" || die "files: $*"
+}
+
+modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
+modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
+for _ in $(seq 100); do
+	[ ! -e /dev/nvme0n1 ] || break
+	sleep 0.1
+done
+mkfs.ext4 -q /dev/nvme0n1 || die "no file system on the disk"
+mkdir /mnt/disk
+mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+
+insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
+load_modules nvidia peerdma peerdma_nvidia
+files direct /mnt/disk
+files copied /tmp
+unload_modules softgpu nvidia peerdma peerdma_nvidia
+
+load_modules softgpu nvidia peerdma peerdma_nvidia
+files copied /mnt/disk
+unload_modules softgpu nvidia peerdma peerdma_nvidia
