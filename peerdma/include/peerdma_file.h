@@ -88,7 +88,8 @@ ssize_t peerdma_file_write(struct peerdma_file *file, const void *ptr, size_t le
 struct peerdma_file_counters {
 	uint32_t size;		/* in: sizeof(struct peerdma_file_counters) */
 	uint32_t reserved;	/* 0 */
-	uint64_t direct;	/* bytes that the disk's controller moved to or from GPU memory */
+	uint64_t direct;	/* bytes of transfers that the kernel made with GPU memory itself: the disk moved them, but for holes of the
+				   file, which the kernel fills with zeros */
 	uint64_t copied;	/* bytes of GPU memory that went through host memory */
 	uint64_t host;		/* bytes to and from host memory that the caller gave */
 	char disk[64];		/* PCI address of the file's controller; the first of several; "": not known */

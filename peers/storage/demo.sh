@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# vm: --cards 0 --nvme scratch --vram 64M
+#
+# The demonstration of storage, in the guest: makes a file system on the disk, loads the modules with struct pages for
+# the GPU's memory, runs storage-demo with this script's arguments, and unloads everything, which fails if anything is left.
+# "make demo-storage" boots the machine, runs this, and compares with what the disk did.
+
+. "$(dirname "$0")/../../tests/vm/lib.sh"
+
+modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
+modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
+for _ in $(seq 100); do
+	[ ! -e /dev/nvme0n1 ] || break
+	sleep 0.1
+done
+mkfs.ext4 -q /dev/nvme0n1 || die "no file system on the disk"
+mkdir /mnt/disk
+mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
+load_modules nvidia peerdma peerdma_nvidia
+"$BUILD/peers/storage/storage-demo" ${WITNESS:+--witness "$WITNESS"} "$@" /mnt/disk /dev/nvme0n1
+code=$?
+[ "$code" = 0 ] || exit "$code"
+umount /mnt/disk
+unload_modules softgpu nvidia peerdma peerdma_nvidia
