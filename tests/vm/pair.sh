@@ -6,7 +6,8 @@
 # vm-allow: rxe0: (qp|pd|mr)#[0-9]+
 # vm-allow: ^peerdma_hca: .*Unable to pin memory region
 # vm: --cpus 1 --guests 2 --cards 0 --gpus 1 --timeout 600 --iommu on --env SHORT=1
-# vm-more: --guests 2 --cards 0 --gpus 1 --timeout 600 --kernel {6.1,6.12,7.2} --iommu {on,off}
+# vm-more: --guests 2 --cards 0 --gpus 1 --timeout 600 --kernel {6.1,6.12,7.2} --iommu on
+# vm-more: --guests 2 --cards 0 --gpus 1 --timeout 600 --iommu off
 
 . "$TOP/tests/vm/lib.sh"
 . "$TOP/tests/vm/rdma.sh"
