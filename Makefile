@@ -166,7 +166,7 @@ check-debug: user debug-kernel
 
 check-more: user modules-all
 	@vm/deps.sh check
-	@tests/run --more vm/doctor vm/documents
+	@tests/run --more 'build modules 7.2' vm/doctor vm/documents vm/pair vm/pod vm/remedies
 
 # On this machine's GPU, with NVIDIA's driver: docs/real-gpu.md.
 check-gpu: user

@@ -183,7 +183,7 @@ print(slipped(oops), slipped(oops.replace(b"Oops: ", b"")), slipped(oops, starte
 END
 expect "whose fault an early panic is" "True True False False False" "$(python3 "$work/slips.py" "$top/vm")"
 
-# tests/run, for the two that follow.
+# tests/run, for the three that follow.
 cat >"$work/runner.py" <<'END'
 import importlib.machinery, importlib.util, sys
 sys.dont_write_bytecode = True
@@ -205,15 +205,53 @@ def turns(text, status="PASS", reason="exit code 0"):
     return " ".join(result.status for result in run.in_turn(["a", "b", "c"], whole))
 
 a, b, c = ("in-turn: begin /x.sh\n" + text for text in ("fine\nin-turn: end 0 1.5\n", "no GPU\nin-turn: end 77 0.1\n", "in-turn: end 0 2\n"))
-broken = "in-turn: begin /x.sh\nin-turn: end 3 1\n"
+broken, boot = ("in-turn: begin /x.sh\n" + text for text in ("in-turn: end 3 1\n", "boot-again: quiet\nin-turn: end 0 1\n"))
 print(turns(a + b + c), turns(a + broken, "FAIL", "exit code 1"), turns(a + "in-turn: begin /x.sh\n", "FAIL", "exit code 124"), sep=", ")
 print(turns(a + a + c, "FAIL", "exit code 126; vm/run: FAILED (126): the kernel complained"), turns("", "FAIL", "exit code 125"), sep=", ")
-print(turns(a + b + c, "FAIL", "exit code 125"))
+print(turns(a + b + c, "FAIL", "exit code 125"), turns(boot + boot + c), sep=", ")
 END
 mkdir "$work/logs"
 expect "whose a failure is in a shared machine" "PASS SKIP PASS, PASS FAIL FAIL, PASS FAIL FAIL
 FAIL FAIL FAIL, FAIL FAIL FAIL
-FAIL FAIL FAIL" "$(python3 "$work/turns.py" "$top" "$work/logs")"
+FAIL FAIL FAIL, FAIL FAIL PASS" "$(python3 "$work/turns.py" "$top" "$work/logs")"
+
+# A test that asks for another boot: with which words on the kernel's command line, and what comes of it.
+cat >"$work/boots.py" <<'END'
+import sys
+from runner import run
+run.LOGS = sys.argv[2]
+
+def boots(*ends, words="quiet"):
+    """ends: exit code and output of each boot; the answer has the --append and the BOOT of each, and the result."""
+    seen = []
+
+    def execute(name, argv, timeout):
+        code, text = ends[len(seen)]
+        seen.append(f"{argv[argv.index('--append') + 1]} {argv[argv.index('--env') + 1]}")
+        with open(run.log_path(name), "w") as log:
+            log.write(text)
+        return run.Result(name, "FAIL" if code else "PASS", f"exit code {code}", 2, run.log_path(name), 1)
+    run.execute = execute
+    result = run.boots("boots", ["vm/run"], ["script"], words, most=3)
+    with open(result.log) as log:
+        return f"{', '.join(seen)}: {result.status}, {result.reason}, {result.seconds} s, log {log.read().split()}"
+
+again = (0, "boot-again: iommu=pt\n")
+print(boots((0, "fine\n")))
+print(boots(again, (0, "boot-again: pci=a;b\n"), (0, "fine\n")))
+print(boots((3, again[1])))
+print(boots((0, again[1] + "fine\n"), words=""))
+print(boots(again, (3, "bad\n")))
+print(boots(again, again, again, words=""))
+END
+expect "a test that asks for another boot" "quiet BOOT=1: PASS, exit code 0, 2 s, log ['fine']
+quiet BOOT=1, quiet iommu=pt BOOT=2, quiet iommu=pt pci=a;b BOOT=3: PASS, exit code 0, 6 s, log \
+['boot-again:', 'iommu=pt', 'boot-again:', 'pci=a;b', 'fine']
+quiet BOOT=1: FAIL, exit code 3, 2 s, log ['boot-again:', 'iommu=pt']
+ BOOT=1: PASS, exit code 0, 2 s, log ['boot-again:', 'iommu=pt', 'fine']
+quiet BOOT=1, quiet iommu=pt BOOT=2: FAIL, exit code 3, 4 s, log ['boot-again:', 'iommu=pt', 'bad']
+ BOOT=1, iommu=pt BOOT=2, iommu=pt iommu=pt BOOT=3: FAIL, after 3 boots it asks for another, 6 s, log \
+['boot-again:', 'iommu=pt', 'boot-again:', 'iommu=pt', 'boot-again:', 'iommu=pt']" "$(python3 "$work/boots.py" "$top" "$work/logs")"
 
 # What is run now and then has two processors.
 cat >"$work/processors.py" <<'END'

@@ -853,6 +853,14 @@ class Doctor(Case):
         self.assertEqual({f["verdict"] for f in self.told(m)}, {"ok"})
         m.put("sys/module/peerdma/version", "9.9\n")
         self.expect(m, "peerdma", "broken", "9.9")
+        # Of other makers' memory, other modules.
+        for make, provider in (machines.amd, "peerdma_amd"), (machines.jetson, "peerdma_tegra"):
+            m = make(self.folder())
+            m.module("peerdma", "0.1.0")
+            self.expect(m, "peerdma", "broken", f"modprobe {provider}")
+            m.module(provider)
+            m.node("/dev/peerdma")
+            self.assertEqual([f["verdict"] for f in self.said(m)["findings"] if f["check"] == "peerdma"], ["ok"])
 
     # ---- output
 

@@ -4,8 +4,9 @@
 # peerdma doctor in a container that was given one of two GPUs and one of two adapters, as Kubernetes gives them: the whole of
 # sysfs, and the device nodes of its own.  Of the others it says nothing; what the container lacks, it says.
 # vm-allow: ^(eth0|eth1|lo) speed is unknown
-# vm: --gpus 2 --nics 2 --cards 0 --timeout 600
-# vm-more: --gpus 2 --nics 2 --cards 0 --timeout 600 --kernel {6.1,6.12,7.2} --iommu {off,pt}
+# vm: --cpus 1 --gpus 2 --nics 2 --cards 0 --timeout 600
+# vm-more: --gpus 2 --nics 2 --cards 0 --timeout 600 --kernel 6.1 --iommu pt
+# vm-more: --gpus 2 --nics 2 --cards 0 --timeout 600 --kernel {6.12,7.2}
 
 . "$TOP/tests/vm/lib.sh"
 . "$TOP/tests/vm/rdma.sh"
