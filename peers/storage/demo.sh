@@ -14,8 +14,8 @@ for _ in $(seq 100); do
 	[ ! -e /dev/nvme0n1 ] || break
 	sleep 0.1
 done
-mkfs.ext4 -q /dev/nvme0n1 || die "no file system on the disk"
-mkdir /mnt/disk
+mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
+mkdir -p /mnt/disk
 mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia

@@ -3,8 +3,9 @@
 #
 # Files and GPU memory: peerdma_file.h on ext4 on an NVMe disk, directly, where GPU memory has struct pages; and by copies,
 # where it has none, and where the file is on no disk.
-# vm: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
-# vm-more: --cpus 2 --cards 0 --vram 64M --nvme scratch
+# Then the demonstration, on the same disk.
+# vm-with: page-views
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
 # vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12
 # vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2
 
@@ -33,3 +34,6 @@ unload_modules softgpu nvidia peerdma peerdma_nvidia
 load_modules softgpu nvidia peerdma peerdma_nvidia
 files copied /mnt/disk
 unload_modules softgpu nvidia peerdma peerdma_nvidia
+
+umount /mnt/disk
+"$TOP/peers/storage/demo.sh" || die "the demonstration"

@@ -5,12 +5,12 @@
 # disk and GPU memory, and the memory is taken back. With memory that has no pages, a view says so.
 # A wrong value on purpose.
 # vm-allow: ^softgpu: pages=some: must be off or generic$
-# vm: --cpus 2 --cards 0 --vram 16M --iommu off --nvme scratch
-# vm: --cpus 2 --cards 0 --vram 16M --iommu on --nvme scratch --kernel 6.12
-# vm-more: --cpus 2 --cards 0 --vram 16M --iommu on --nvme scratch
-# vm-more: --cpus 2 --cards 0 --vram 16M --iommu off --nvme scratch --kernel 6.12
-# vm-more: --cpus 2 --cards 0 --vram 16M --iommu off --nvme scratch --kernel 7.2
-# vm-more: --cpus 2 --cards 0 --vram 16M --iommu on --nvme scratch --kernel 7.2
+# vm: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch
+# vm: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch --kernel 6.12
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch --kernel 7.2
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2
 
 . "$TOP/tests/vm/lib.sh"
 
