@@ -44,7 +44,8 @@ static const char *check_at(size_t n)
 #define WORD_MAX	128
 
 /* Names the one that was meant, or all that there are. */
-static void wrong(const char *from, const char *kind, const char *word, word_at at, char why[WANTED_WHY])
+static void wrong(const char *from, const char *kind, const char *word, word_at at,
+		  char why[WANTED_WHY])
 {
 	const char *names[NAMES_MAX], *meant;
 	size_t n = 0, used;
@@ -93,7 +94,8 @@ static bool add_need(struct wanted *w, const char *from, const char *word, char 
 	int number = add_number(w, word);
 
 	if (number < 0)
-		snprintf(why, WANTED_WHY, "%s: '%s': give a number, 1 to %u", from, word, SHOWN_MAX);
+		snprintf(why, WANTED_WHY, "%s: '%s': give a number, 1 to %u", from, word,
+			 SHOWN_MAX);
 	if (number)
 		return number > 0;
 
@@ -111,7 +113,8 @@ static bool add_need(struct wanted *w, const char *from, const char *word, char 
 }
 
 /* "link", or "link:NIC3": of that subject only. */
-static bool add_ignored(struct wanted *w, const char *from, const char *word, char why[WANTED_WHY])
+static bool add_ignored(struct wanted *w, const char *from, const char *word,
+			char why[WANTED_WHY])
 {
 	size_t length = strcspn(word, ":"), n = 0;
 	char check[WORD_MAX];
@@ -130,7 +133,8 @@ static bool add_ignored(struct wanted *w, const char *from, const char *word, ch
 	return true;
 }
 
-typedef bool (*add_word)(struct wanted *w, const char *from, const char *word, char why[WANTED_WHY]);
+typedef bool (*add_word)(struct wanted *w, const char *from, const char *word,
+			 char why[WANTED_WHY]);
 
 static bool each_word(struct wanted *w, const char *from, const char *words,
 		      const unsigned int *count, add_word add, char why[WANTED_WHY])
