@@ -166,6 +166,9 @@ void evidence_file(struct doctor *d, struct finding *f, const char *path);
 void evidence_device(struct doctor *d, struct finding *f, const struct device *device,
 		     const char *file);
 
+/* Is it printed?  all: --all */
+bool finding_is_shown(const struct finding *f, bool all);
+
 /* NULL: neither is one */
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p);
 /* The device has a label; if the user named a pair, it is one of the two. */
@@ -232,7 +235,6 @@ struct tool;
 /* wrap.c: "label     text" in lines of the terminal's width. */
 void render_wrapped(const struct tool *tool, const char *label, const char *text);
 void render_text(const struct doctor *d, const struct tool *tool, bool all);
-bool finding_is_shown(const struct finding *f, bool all);
 int render_json(const struct doctor *d);	/* the exit code of printing */
 /* render_paths.c: what works, first. */
 void render_headline(const struct doctor *d);

@@ -174,6 +174,11 @@ void evidence_device(struct doctor *d, struct finding *f, const struct device *d
 	evidence_file(d, f, path);
 }
 
+bool finding_is_shown(const struct finding *f, bool all)
+{
+	return all || f->counts;
+}
+
 /* ---- which devices ----------------------------------------------------------- */
 
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p)

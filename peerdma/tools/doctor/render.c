@@ -72,11 +72,6 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 		render_wrapped(tool, "but", "no path that is wanted depends on it");
 }
 
-bool finding_is_shown(const struct finding *f, bool all)
-{
-	return all || f->counts;
-}
-
 static bool said_before(const struct doctor *d, unsigned int i)
 {
 	for (unsigned int j = 0; j < i; j++) {
