@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 	FILE *out = argc == 3 ? fdopen(atoi(argv[2]), "w") : NULL;
 	unsigned int count;
 
-	while (in && out && fscanf(in, "%u", &count) == 1 && count < WORDS_MAX && getc(in) == '\n') {
+	while (in && out && fscanf(in, "%u", &count) == 1 && count < WORDS_MAX &&
+	       getc(in) == '\n') {
 		/* The command changes the first list: getopt() sorts it. */
 		char *words[WORDS_MAX + 1] = { NULL }, *own[WORDS_MAX];
 		int code;
