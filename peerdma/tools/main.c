@@ -72,6 +72,12 @@ static const struct command *command_find(const char *name)
 	return NULL;
 }
 
+/* The exit code of wrong usage and of errors: that of the command which stands there. */
+static int wrong_code(const struct command *command, int otherwise)
+{
+	return command && command->run == cmd_doctor ? DOCTOR_FAILED : otherwise;
+}
+
 static int run(struct tool *tool, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -83,7 +89,7 @@ static int run(struct tool *tool, int argc, char **argv)
 	char *ask_help[] = { NULL, (char *)"--help", NULL };
 	const struct command *command;
 	const char *name;
-	int c;
+	int c, wrong = 0;
 
 	argv[0] = (char *)"peerdma";	/* getopt's messages begin as warn()'s do */
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
@@ -95,15 +101,19 @@ static int run(struct tool *tool, int argc, char **argv)
 			puts("peerdma " TOOL_VERSION);
 			return EXIT_OK;
 		case 'r':
-			if (!tool_path_given(NULL, "root", optarg))
-				return EXIT_UNKNOWN;
+			if (!wrong && !tool_path_given(NULL, "root", optarg))
+				wrong = EXIT_UNKNOWN;
 			tool->root = optarg;
 			break;
 		default:
-			help(stderr);
-			return EXIT_ERROR;
+			if (!wrong)
+				help(stderr);
+			wrong = wrong ? wrong : EXIT_ERROR;
 		}
 	}
+	/* The command comes later, and its exit codes are its own. */
+	if (wrong)
+		return wrong_code(optind < argc ? command_find(argv[optind]) : NULL, wrong);
 	if (optind == argc)
 		return cmd_overview(tool, 1, argv);
 
@@ -123,6 +133,7 @@ static int run(struct tool *tool, int argc, char **argv)
 		help(stderr);
 		return EXIT_ERROR;
 	}
+	tool->failed = wrong_code(command, tool->failed);
 	if (ask_help[0])
 		return command->run(tool, 2, ask_help);
 	return command->run(tool, argc - optind, argv + optind);

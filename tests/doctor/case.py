@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tests of `peerdma topo` and `peerdma doctor` share. The command is the first argument."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,6 +13,72 @@ MEMORY = "/dev/shm"        # machines are many small files
 COMMAND = sys.argv.pop(1)
 
 
+class Again:
+    """The process of again.c, in which many commands run; its output and its reports are in files."""
+
+    def __init__(self, program, environment):
+        self.files = [os.memfd_create(name) for name in ("out", "err")]
+        for file in self.files:
+            fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)      # it goes on where the file ends, also when that was emptied
+        (theirs_in, requests), (answers, theirs_out) = os.pipe(), os.pipe()
+        self.process = subprocess.Popen([program, str(theirs_in), str(theirs_out)], stdin=subprocess.DEVNULL, stdout=self.files[0],
+                                        stderr=self.files[1], env=environment, pass_fds=(theirs_in, theirs_out))
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.requests, self.answers = os.fdopen(requests, "wb"), os.fdopen(answers, "r")
+
+    def printed(self):
+        texts = []
+        for file in self.files:
+            length = os.fstat(file).st_size
+            texts.append(os.pread(file, length, 0).decode().replace("\r\n", "\n"))
+            os.ftruncate(file, 0)
+        return texts
+
+    def run(self, args):
+        """None: the process has ended, which it does of a sanitizer's report."""
+        words = [os.fsencode(word) for word in ("peerdma", *args)]
+        self.requests.write(b"%d\n" % len(words) + b"".join(word + b"\0" for word in words))
+        self.requests.flush()
+        code = self.answers.readline()
+        return subprocess.CompletedProcess(args, int(code), *self.printed()) if code else None
+
+    def end(self):
+        """The exit code, and what was reported last: leaks."""
+        self.requests.close()
+        self.answers.close()
+        code = self.process.wait(300)
+        report = self.printed()[1]
+        for file in self.files:
+            os.close(file)
+        return code, report
+
+
+again = None        # its process
+
+
+def end_again():
+    global again
+    ending, again = again, None
+    code, report = ending.end() if ending else (0, "")
+    if code:
+        raise AssertionError(f"{os.environ['PEERDMA_AGAIN']}: exit code {code}\n{report}")
+
+
+def run_again(args, environment):
+    """The same in a process that has run others."""
+    global again
+    if not again:
+        again = Again(os.environ["PEERDMA_AGAIN"], environment)
+        unittest.addModuleCleanup(end_again)
+    done = again.run(args)
+    if not done:
+        ending, again = again, None
+        code, report = ending.end()
+        done = subprocess.CompletedProcess(args, code, "", report)
+    return done
+
+
 def run(*args, root=None, env=None):
     if root:
         args += ("--root", root)
@@ -20,6 +87,8 @@ def run(*args, root=None, env=None):
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
         if name in os.environ:
             environment[name] = os.environ[name]
+    if "PEERDMA_AGAIN" in os.environ and not env:
+        return run_again(args, environment)
     return subprocess.run([COMMAND, *args], capture_output=True, text=True, env=environment, timeout=300,
                           stdin=subprocess.DEVNULL, check=False)
 

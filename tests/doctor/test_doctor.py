@@ -862,7 +862,230 @@ class Doctor(Case):
             m.node("/dev/peerdma")
             self.assertEqual([f["verdict"] for f in self.said(m)["findings"] if f["check"] == "peerdma"], ["ok"])
 
+    # ---- which of several adapters, and which job
+
+    def lack(self, m, *numbers):
+        """These adapters of a server have no RDMA device."""
+        for number in numbers:
+            address = next(a for a in m.where if os.path.isdir(f"{m.path}/sys/devices/{m.where[a]}/infiniband/mlx5_{number}"))
+            shutil.rmtree(f"{m.path}/sys/devices/{m.where[address]}/infiniband")
+            shutil.rmtree(f"{m.path}/sys/class/infiniband/mlx5_{number}")
+            shutil.rmtree(f"{m.path}/sys/class/infiniband_verbs/uverbs{number}")
+
+    def test_nearer_adapter_cannot_work(self):
+        """How near an adapter is chooses between those that can work; what keeps the nearer one from it is said."""
+        m = self.server()
+        self.lack(m, 0)
+        self.expect_ok(m)                   # the other one is as near
+        self.lack(m, 1)
+        self.expect(m, "path", "slow", "GPU0 and NIC2", "NIC0, which is nearer (PIX)", "no RDMA device", "modprobe mlx5_ib")
+        self.assertIn("more slowly", run("doctor", root=m.path).stdout.splitlines()[0])
+        self.note(m, "rdma", "broken", "NIC0", args=("--ignore", "path"))
+        # of two makers: the driver of the nearer one takes no memory of a GPU
+        m = self.server()
+        m.rdma(4)
+        for address in ("0000:14:00.0", "0000:15:00.0"):
+            m.driver(address, "bnxt_en")
+        self.expect(m, "path", "slow", "GPU0 and NIC2", "bnxt_re has no function that registers dma-bufs")
+        # none can
+        for address in ("0000:94:00.0", "0000:95:00.0"):
+            m.driver(address, "bnxt_en")
+        self.expect(m, "adapter", "broken")
+        self.lack(m, 0, 1, 2, 3)
+        self.expect(m, "rdma", "broken", "modprobe bnxt_re")
+
+    def test_nearer_card_without_a_driver(self):
+        m = self.server()
+        for number, driver in ((0, None), (1, "qdma-pf")):
+            bus = f"0000:{0x18 + 0x80 * number:02x}:00.0"
+            m.device(bus, m.port(f"0000:{0x12 + 0x80 * number:02x}:03.0", f"0000:{0x11 + 0x80 * number:02x}:00.0", 6, number),
+                     (0x10ee, 0x9038), 0x058000, number, bars=((0, machines.MIB),), driver=driver)
+        paths = {(p["gpu"]["label"], (p["peer"] or {}).get("label")) for p in self.said(m)["paths"]}
+        self.assertTrue({("GPU0", "CARD1"), ("GPU1", "CARD1")} <= paths, paths)
+
+    def headline(self, m, *args):
+        return run("doctor", *args, root=m.path).stdout.splitlines()[0]
+
+    def test_headline_names_the_job(self):
+        m = self.server()
+        for number in range(2):
+            m.device(f"0000:{0x18 + 0x80 * number:02x}:00.0",
+                     m.port(f"0000:{0x12 + 0x80 * number:02x}:03.0", f"0000:{0x11 + 0x80 * number:02x}:00.0", 6, number),
+                     (0x144d, 0xa80a), 0x010802, number, bars=((0, 16384),), driver="nvme", known_as=(f"nvme/nvme{number}",))
+        for number in range(2):
+            m.folder(f"sys/devices/{m.where[f'0000:{0x18 + 0x80 * number:02x}:00.0']}/nvme/nvme{number}/nvme{number}n1")
+        self.assertEqual(self.headline(m), "GPUDirect RDMA should work here.")
+        self.assertEqual(self.headline(m, "--need", "rdma,storage"),
+                         "GPUDirect Storage does not work here as it is; GPUDirect RDMA should work.")
+        self.assertEqual(self.headline(m, "--need", "storage"), "GPUDirect Storage does not work here as it is.")
+        m.limits(memlock=65536)
+        self.assertEqual(self.headline(m, "--need", "rdma,storage"), "GPUDirect Storage does not work here as it is.")
+        self.lack(m, 0, 1, 2, 3)
+        self.assertEqual(self.headline(m, "--need", "rdma,storage"),
+                         "GPUDirect RDMA and GPUDirect Storage do not work here as they are.")
+        m.limits()
+        m.put("proc/driver/nvidia/params", 'RegistryDwords: "RMForceStaticBar1=1;RmForceDisableIomapWC=1"\n')
+        m.put("etc/cufile.json", '{"properties": {"use_pci_p2pdma": true}}')
+        self.assertEqual(self.headline(m, "--need", "storage"), "GPUDirect Storage should work here.")
+
+    def test_headline_of_cards(self):
+        """Cards are GPUDirect RDMA, too: where only they fail, they are named."""
+        m = machines.amd(self.folder())
+        for number in range(2):
+            m.device(f"0000:{0x25 + 0x20 * number:02x}:00.0",
+                     m.port(f"0000:{0x22 + 0x20 * number:02x}:02.0", f"0000:{0x21 + 0x20 * number:02x}:00.0", 6),
+                     (0x10ee, 0x9038), 0x058000, bars=((0, machines.MIB),), driver="qdma-pf")
+        self.assertEqual(self.headline(m), "GPUDirect RDMA should work here.")
+        self.assertEqual(self.headline(m, "--need", "card,rdma"), "GPUDirect RDMA should work here.")
+        shutil.rmtree(m.path + "/sys/devices/" + m.where["0000:25:00.0"])
+        os.unlink(m.path + "/sys/bus/pci/devices/0000:25:00.0")
+        m.driver("0000:45:00.0", "vfio-pci")
+        self.assertEqual(self.headline(m, "--need", "card,rdma"), "GPUDirect RDMA by cards does not work here as it is; "
+                         "GPUDirect RDMA by adapters should work.")
+
+    def test_two_makers(self):
+        """What is wrong with one maker's driver says nothing of the other's GPUs."""
+        m = machines.amd(self.folder())
+        m.gpu("0000:63:00.0", m.port("0000:62:00.0", m.port("0000:61:00.0", m.port("0000:60:01.1", "pci0000:60", 4, ids=(0x1022, 0x14ab)),
+                                                            5), 6))
+        m.nic("0000:64:00.0", m.port("0000:62:01.0", "0000:61:00.0", 6), 2)
+        m.rdma(3)
+        m.nvidia()
+        m.nvml()
+        self.expect_ok(m)
+
+        def failing():
+            return {want["gpu"]["label"] for want in self.said(m)["wanted"] if want["state"] != "works"}
+        amds, nvidias = {"GPU0", "GPU1"}, {"GPU2"}
+        m.node("/dev/kfd", usable=False)
+        self.assertEqual(failing(), amds)
+        m.node("/dev/kfd")
+        m.node("/dev/nvidiactl", usable=False)
+        self.assertEqual(failing(), nvidias)
+        m.node("/dev/nvidiactl")
+        m.put("nvml-modes.tsv", "all\tconfidential\t1\n")
+        self.assertEqual(failing(), nvidias)
+        m.remove("nvml-modes.tsv")
+        m.kernel_config(DMABUF_MOVE_NOTIFY=None)
+        self.assertEqual(failing(), amds)
+        m.kernel_config(PCI_P2PDMA=None)
+        self.assertEqual(failing(), amds)
+        m.kernel_config()
+        m.put("proc/driver/nvidia/version", "NVRM version: whatever 1.x\n")
+        self.assertEqual(failing(), nvidias)
+        m.remove("proc/driver/nvidia/version")
+        shutil.rmtree(m.path + "/sys/module/nvidia")
+        self.assertEqual(failing(), nvidias)
+
+    def test_advice_fits_the_adapter(self):
+        """DOCA-OFED is for one maker's adapters."""
+        for driver, word in (("mlx5_core", "DOCA-OFED"), ("bnxt_en", "Broadcom"), ("ionic", "Pensando"), ("cxgb4", "the adapter's maker")):
+            for make in (machines.amd, self.server):
+                m = make() if make == self.server else make(self.folder())
+                m.rdma(4 if make == self.server else 2)
+                m.kernel_config(DMABUF_MOVE_NOTIFY=None)
+                m.nvidia(opened=False) if make == self.server else None
+                shutil.rmtree(m.path + "/sys/kernel/mm", ignore_errors=True)
+                shutil.rmtree(m.path + "/sys/module/nvidia_peermem", ignore_errors=True)
+                for place in m.where.values():
+                    if os.path.isdir(f"{m.path}/sys/devices/{place}/infiniband"):
+                        m.link(f"sys/devices/{place}/driver", f"/sys/bus/pci/drivers/{driver}")
+                said = self.said(m)
+                text = json.dumps([f["remedy"] for f in said["findings"]] + [w["remedy"] for p in said["paths"] for w in p["ways"]])
+                self.assertIn(word, text, driver)
+                self.assertEqual("DOCA-OFED" in text, driver == "mlx5_core", (driver, text))
+
+    def test_device_cgroup(self):
+        """Nodes that the process's device cgroup refuses (EPERM) are another job's."""
+        def told(m):
+            said = self.said(m)
+            return said["verdict"], {p["gpu"]["label"] for p in said["paths"]}, json.dumps([f for f in said["findings"] if f["check"] == "nodes"])
+        m = self.server()
+        m.told("node", "/dev/nvidia1", machines.NODE, "refused")
+        verdict, gpus, text = told(m)
+        self.assertEqual((verdict, gpus), ("ok", {"GPU0"}))
+        for word in ("0000:93:00.0", "/dev/nvidia1", "device cgroup", "--gres", "DeviceAllow", "--gpus"):
+            self.assertIn(word, text)
+        # rights of a file are another matter
+        m.node("/dev/nvidia1", usable=False, mode=0o020600)
+        self.expect(m, "nodes", "broken", "/dev/nvidia1", "mode 0600", "group")
+        for number in range(2):
+            m.told("node", f"/dev/nvidia{number}", machines.NODE, "refused")
+        self.expect(m, "gpu", "broken", "device cgroup", "--gres")
+        m = self.server()
+        m.told("node", "/dev/infiniband/uverbs0", machines.NODE, "refused")
+        self.assertIn(("GPU0", "NIC0"), {(p["gpu"]["label"], p["peer"]["label"]) for p in self.said(m)["paths"] if p["peer"]})
+        self.assertIn("0000:14:00.0", told(m)[2])
+        m = self.server()
+        m.told("node", "/dev/nvidiactl", machines.NODE, "refused")
+        self.expect(m, "nodes", "broken", "/dev/nvidiactl", "device cgroup", "DeviceAllow")
+        m = machines.amd(self.folder())
+        for number, address in enumerate(("0000:23:00.0", "0000:43:00.0")):
+            m.folder(f"sys/devices/{m.where[address]}/drm/renderD{128 + number}")
+            m.told("node", f"/dev/dri/renderD{128 + number}", machines.NODE, "refused" if number else "usable")
+        self.assertEqual(told(m)[:2], ("ok", {"GPU0"}))
+        self.assertIn("/dev/dri/renderD129", told(m)[2])
+
     # ---- output
+
+    def test_said_once(self):
+        """What a finding says stands with the finding; the line of the path names it."""
+        m = self.server()
+        m.node("/dev/nvidiactl", usable=False)
+        for args in ((), ("--all",)):
+            out = " ".join(run("doctor", *args, root=m.path).stdout.split())
+            self.assertEqual(out.count("CUDA programs do not start"), 1, out)
+            self.assertIn("dma-buf: does not work: see Device nodes below", out)
+        self.assertIn("CUDA programs do not start", json.dumps(self.said(m)["paths"]))
+
+    def test_ignored_that_is_not_there(self):
+        m, folder = self.server(), self.folder()
+        for words, said in (("link:NIC9", "link:NIC9 names no finding here"), ("link:NIX3", "did you mean 'NIC3'?"), ("link:NIC3", ""),
+                            ("link", ""), ("link:NIC3,link:NIC8", "link:NIC8 names")):
+            done = run("doctor", "--json", "--ignore", words, root=m.path)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(bool(done.stderr), bool(said), words)
+        with open(folder + "/c", "w", encoding="utf-8") as file:
+            file.write("ignore = link:NIC9\n")
+        self.assertIn("link:NIC9 names no finding here", run("doctor", "--config", folder + "/c", root=m.path).stderr)
+        for args in (("-q",), ("GPU0", "NIC0")):        # prints nothing; other devices are not looked at
+            self.assertEqual(run("doctor", "--ignore", "link:NIC9", *args, root=m.path).stderr, "", args)
+
+    def test_errors_are_whole(self):
+        """All words that may stand there are in the message, whatever their number."""
+        m, folder = self.server(), self.folder() + "/" + "d" * 120
+        os.mkdir(folder)
+        names = {f["check"] for f in self.told(m)}
+        done = run("doctor", "--ignore", "qqqqqqqqqqqqqqqq", root=m.path)
+        self.assertEqual((done.returncode, names - set(done.stderr.replace(",", "").split())), (64, set()))
+        with open(folder + "/c", "w", encoding="utf-8") as file:
+            file.write("\nignore = " + "q" * 60 + "\n")
+        done = run("doctor", "--config", folder + "/c", root=m.path)
+        self.assertIn(f"{folder}/c:2: there is no check '{'q' * 60}'", done.stderr)
+        self.assertEqual(names - set(done.stderr.replace(",", "").split()), set())
+
+    def test_configuration_that_is_no_file(self):
+        m, folder = self.server(), self.folder()
+        os.mkfifo(folder + "/pipe")
+        for path in (folder + "/pipe", folder, "/dev/null", "/dev/zero"):
+            done = run("doctor", "--config", path, root=m.path)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), path)
+            self.assertIn(f"{path}: not a regular file", done.stderr)
+
+    def test_wrong_usage(self):
+        """64, also of what stands before the command's name."""
+        m = self.server()
+        for args in (["--root", "", "doctor"], ["doctor", "--root", ""], ["--nothing", "doctor"], ["--root", "", "--nothing", "doctor", "--json"],
+                     ["doctor", "--config", ""], ["doctor", "--compare", "--nothing"], ["doctor", "--compare"], ["doctor", "--compare", "", ""],
+                     ["doctor", "--compare", "/nonexistent", m.path], ["--root", "", "doctor", "--compare"], ["doctor", "--pair", "--bundle", ""],
+                     ["doctor", "--tsv"], ["doctor", "--need"]):
+            done = run(*args)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), args)
+            self.assertNotEqual(done.stderr, "")
+        for args, code in ((["--root", "", "topo"], 2), (["--root", ""], 2), (["--nothing", "topo"], 1), (["--nothing"], 1), (["doctr"], 1),
+                           (["--nothing", "doctr"], 1), (["--help", "doctor"], 0)):
+            self.assertEqual(run(*args).returncode, code, args)
 
     def test_people(self):
         m = self.server(acs=machines.REDIRECT)

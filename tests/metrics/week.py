@@ -16,7 +16,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__
 import machines                               # noqa: E402
 
 WEEK = 7 * 24
-ALERTS = ("PeerdmaBroken", "PeerdmaSlow", "PeerdmaBar1NearlyFull", "PeerdmaUserNearLimit", "PeerdmaRevocations", "PeerdmaCacheFailures",
+ALERTS = ("PeerdmaBroken", "PeerdmaSlow", "PeerdmaCannotTell", "PeerdmaBar1NearlyFull", "PeerdmaUserNearLimit", "PeerdmaRevocations", "PeerdmaCacheFailures",
           "PeerdmaCacheMisses", "PeerdmaSourceUnreadable")
 
 
@@ -56,6 +56,7 @@ CASES = {
     "service-limits": (lambda m: m.limits(memlock=65536, nofile=512), ()),
     "translating": (lambda m: m.iommu("DMA"), ("PeerdmaSlow",)),
     "redirecting": (lambda m: m.put_device("0000:12:00.0", "config", machines.config(6, machines.REDIRECT)), ("PeerdmaSlow",)),
+    "unknown-processor": (lambda m: m.put("proc/cpuinfo", "CPU implementer\t: 0x41\n"), ("PeerdmaCannotTell",)),
     "no-driver": (no_driver, ("PeerdmaBroken",)),
     "ports-down": (ports_down, ("PeerdmaBroken",)),
     "no-way": (no_way, ("PeerdmaBroken",)),

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -74,19 +75,32 @@ int file_write_all(int fd, const char *text, size_t length)
 	return 0;
 }
 
+static int read_whole(const char *name, bool regular, char **data, size_t *length)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (regular && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
+		ret = -ENOTSUP;
+	if (!ret)
+		ret = file_read_all(fd, FILE_MAX, data, length);
+	close(fd);
+	return ret;
+}
+
 int file_read(const char *root, const char *path, char **data, size_t *length)
 {
 	char name[PATH_MAX];
-	int fd, ret = join(name, root, path);
+	int ret = join(name, root, path);
 
-	if (ret)
-		return ret;
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	ret = file_read_all(fd, FILE_MAX, data, length);
-	close(fd);
-	return ret;
+	return ret ? ret : read_whole(name, false, data, length);
+}
+
+int file_read_regular(const char *path, char **data, size_t *length)
+{
+	return read_whole(path, true, data, length);
 }
 
 bool file_exists(const char *root, const char *path)

@@ -19,6 +19,7 @@ enum {			/* exit codes */
 	EXIT_OK = 0,
 	EXIT_ERROR = 1,	/* wrong usage, malformed input, output failed */
 	EXIT_UNKNOWN = 2, /* cannot tell: no module, no GPU library, no permission */
+	DOCTOR_FAILED = 64, /* EX_USAGE, of `peerdma doctor`: its smaller codes are verdicts */
 };
 
 enum {			/* options beside --root and --help that a subcommand takes */
@@ -112,6 +113,8 @@ const char *near_name(const char *name, const char *const *names, size_t n, size
  * not count.  0 or -errno.
  */
 int file_read(const char *root, const char *path, char **data, size_t *length);
+/* The same of a file that is to be a regular one: -ENOTSUP if it is a folder, a pipe or a device. */
+int file_read_regular(const char *path, char **data, size_t *length);
 /* The same of what is open already, at most max bytes. */
 int file_read_all(int fd, size_t max, char **data, size_t *length);
 int file_write_all(int fd, const char *data, size_t length);

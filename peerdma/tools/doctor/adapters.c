@@ -27,15 +27,10 @@ static void set(char *to, size_t size, const char *from)
 static const struct device *function_of(const struct doctor *d, const char *name, bool *given)
 {
 	const struct machine *m = d->machine;
+	const struct rdma_name *r = rdma_find(m, name);
 
-	*given = true;
-	for (unsigned int i = 0; i < m->rdma_count; i++) {
-		if (strcmp(m->rdma[i].name, name))
-			continue;
-		*given = m->rdma[i].given;
-		return m->rdma[i].function < 0 ? NULL : &m->devices[m->rdma[i].function];
-	}
-	return NULL;
+	*given = !r || r->given;
+	return !r || r->function < 0 ? NULL : &m->devices[r->function];
 }
 
 void adapter_read(struct doctor *d, const char *name, struct adapter *a)
@@ -132,6 +127,67 @@ void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_an
 		 a->driver, out->answer == ANSWER_YES ? "a" : "no");
 	if (out->answer == ANSWER_NO)
 		out->remedy = "a newer kernel's driver may import dma-bufs (bnxt_re and irdma of 6.1 do not, those of 6.12 do); else peer memory";
+}
+
+static const struct stack {
+	const char *driver, *stack, *remedy;
+} stacks[] = {
+#define STACK(driver, stack)	\
+	{ driver, stack, "modprobe peerdma_peermem (for development), or install " stack "; or use dma-bufs" }
+	STACK("mlx5_ib", "DOCA-OFED"),
+	STACK("mlx4_ib", "MLNX_OFED"),
+	STACK("bnxt_re", "Broadcom's own driver bnxt_re with its ib_peer_mem"),
+	STACK("ionic_rdma", "AMD Pensando's own driver ionic_rdma with its peer-memory core"),
+	/* Of any other: the last one */
+	STACK("", "the RDMA drivers of the adapter's maker, if they take peer memory"),
+#undef STACK
+};
+
+static const struct stack *stack_of(const char *driver)
+{
+	const struct stack *s = stacks;
+
+	while (*s->driver && strcmp(s->driver, driver))
+		s++;
+	return s;
+}
+
+const char *adapters_stack(struct doctor *d)
+{
+	const struct stack *of = NULL, *other = stack_of("");
+	const char *names = "";
+	struct adapter a;
+
+	if (tree_list(d->tree, INFINIBAND, &names))
+		return other->stack;
+	for (; *names; names = tree_next(names)) {
+		adapter_read(d, names, &a);
+		if (!a.function || !a.given)
+			continue;
+		if (of && of != stack_of(a.driver))
+			return other->stack;
+		of = stack_of(a.driver);
+	}
+	return of ? of->stack : other->stack;
+}
+
+const char *adapter_module(const struct device *nic)
+{
+	for (size_t i = 0; i < sizeof(rdma_drivers) / sizeof(rdma_drivers[0]); i++) {
+		if (!strcmp(nic->driver, rdma_drivers[i][0]))
+			return rdma_drivers[i][1];
+	}
+	switch (nic->vendor) {
+	case 0x1d0f:
+		return "efa";
+	case 0x1414:
+		return "mana_ib";
+	case 0x8086:
+	case 0x434e:
+		return "hfi1";
+	default:
+		return "mlx5_ib";
+	}
 }
 
 /* Among the names that the administrator gave the core: "NAME,NAME+inval". */
@@ -242,7 +298,7 @@ void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answ
 			by_vendor(d, a, out);
 		break;
 	case ANSWER_NO:
-		answer(out, ANSWER_NO, "/proc/kallsyms", "modprobe peerdma_peermem (for development), or install DOCA-OFED; or use dma-bufs");
+		answer(out, ANSWER_NO, "/proc/kallsyms", stack_of(a->driver)->remedy);
 		set(out->why, sizeof(out->why), "this RDMA core takes no peer-memory clients: no "
 		    PEER_REGISTER);
 		break;
@@ -251,6 +307,40 @@ void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answ
 		set(out->why, sizeof(out->why), "not known whether the RDMA core takes clients: the kernel's symbols cannot be read");
 		break;
 	}
+}
+
+/* One of its RDMA devices; as above. */
+static bool device_can_work(struct doctor *d, const struct adapter *a, char why[160],
+			    char remedy[160])
+{
+	struct adapter_answer dmabuf, peer;
+	const char *change;
+
+	adapter_dmabuf(d, a, &dmabuf);
+	adapter_peer(d, a, &peer);
+	if (dmabuf.answer != ANSWER_NO || peer.answer != ANSWER_NO)
+		return true;
+	change = peer.remedy ? peer.remedy : dmabuf.remedy;
+	snprintf(why, 160, "%s", dmabuf.why);
+	snprintf(remedy, 160, "%s", change ? change : "use another adapter");
+	return false;
+}
+
+bool adapter_can_work(struct doctor *d, const struct device *nic, char why[160], char remedy[160])
+{
+	const char *names = "";
+	struct adapter a;
+
+	snprintf(why, 160, "no RDMA device");
+	snprintf(remedy, 160, "modprobe %s; if that fails, dmesg says why", adapter_module(nic));
+	if (tree_list(d->tree, INFINIBAND, &names))
+		return nic->rdma == RDMA_HAS;
+	for (; *names; names = tree_next(names)) {
+		adapter_read(d, names, &a);
+		if (a.function == nic && a.given && device_can_work(d, &a, why, remedy))
+			return true;
+	}
+	return false;
 }
 
 /* Of all adapters here: YES if one imports dma-bufs, or there is none. */

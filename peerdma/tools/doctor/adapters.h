@@ -30,6 +30,16 @@ struct adapter_answer {
 void adapter_dmabuf(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 void adapter_peer(struct doctor *d, const struct adapter *a, struct adapter_answer *out);
 
+/*
+ * Can the adapter register memory of a GPU in any way?  false: no, and why it cannot and what to change.  What cannot be told
+ * may be so.
+ */
+bool adapter_can_work(struct doctor *d, const struct device *nic, char why[160], char remedy[160]);
+/* The module that makes an RDMA device of the adapter, by its maker. */
+const char *adapter_module(const struct device *nic);
+/* What has a peer-memory core for the adapters here: their maker's own RDMA drivers. */
+const char *adapters_stack(struct doctor *d);
+
 /* peer_clients.c */
 struct peer_client {
 	const char *folder;		/* where it is listed */

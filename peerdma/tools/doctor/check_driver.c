@@ -14,10 +14,7 @@ static bool applies(const struct doctor *d)
 
 static struct finding *say_driver(struct doctor *d, enum verdict v, unsigned int ways)
 {
-	struct finding *f = say(d, v, "NVIDIA's driver");
-
-	f->ways = ways;
-	return f;
+	return say_maker(d, v, VENDOR_NVIDIA, ways, "NVIDIA's driver");
 }
 
 /* NVML's words for NVML_ERROR_LIB_RM_VERSION_MISMATCH.  CUDA's library comes with NVML's, and refuses by error 803. */

@@ -2,6 +2,7 @@
 /*
  * check_gpu.c - is there a GPU, and has it a driver that lets others reach its memory?
  */
+#include <errno.h>
 #include <string.h>
 
 #include "doctor.h"
@@ -26,8 +27,19 @@ static void in_windows(struct doctor *d)
 	remedy(d, f, "copy through host memory, or boot Linux on the machine itself");
 }
 
+/* NULL: no device cgroup keeps a GPU from this process. */
+static const char *refused_gpu(const struct doctor *d)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		if (d->machine->devices[i].kind == DEVICE_GPU && *d->machine->devices[i].refused)
+			return d->machine->devices[i].refused;
+	}
+	return NULL;
+}
+
 static void no_gpu(struct doctor *d)
 {
+	const char *refused = refused_gpu(d);
 	struct finding *f;
 
 	if (d->machine->tegra) {
@@ -41,9 +53,14 @@ static void no_gpu(struct doctor *d)
 	/* A node without GPUs, and its configuration says that none is wanted. */
 	f = say(d, wanted_none(d->wanted) ? VERDICT_OK : VERDICT_BROKEN, "this machine");
 	evidence(d, f, "/sys/bus/pci/devices", "%u functions, none of them a GPU%s",
-		 d->machine->count, d->machine->container ? " that this container was given" : "");
+		 d->machine->count, refused ? " that this job was given" :
+		 d->machine->container ? " that this container was given" : "");
 	consequence(d, f, "there is no GPU memory to reach");
-	if (d->machine->container)
+	if (refused) {
+		evidence(d, f, refused, "%s: the device cgroup of this process forbids it",
+			 strerror(EPERM));
+		remedy(d, f, "have the job given a GPU (Slurm: --gres=gpu:N or --gpus; services: DeviceAllow=; containers: --gpus)");
+	} else if (d->machine->container)
 		remedy(d, f, "give the container a GPU (--gpus, --device, or its operator's or plugin's setting)");
 	else
 		remedy_owner(d, f, "a machine type that has a GPU",

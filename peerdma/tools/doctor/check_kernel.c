@@ -51,17 +51,15 @@ static void say_always(struct doctor *d, const struct kernel_option *option)
 	consequence(d, f, "%s", option->unaware);
 }
 
-static void say_config(struct doctor *d, const struct kernel_option *option)
+static void say_config(struct doctor *d, const struct kernel_option *option, unsigned int vendor,
+		       unsigned int ways)
 {
 	char file[128], has = kernel_config(d, option->name, file);
 	struct finding *f;
 
-	f = say(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : VERDICT_BROKEN,
-		"CONFIG_%s", option->name);
-	f->ways = option->ways;
-	/* amdgpu exports by way of it. */
-	if (!option->amd_only && any_gpu_of(d, VENDOR_AMD))
-		f->ways |= WAY(WAY_DMABUF);
+	f = say_maker(d, has == '?' ? VERDICT_UNKNOWN : has == 'y' ? VERDICT_OK : VERDICT_BROKEN,
+		      vendor, ways, "CONFIG_%s%s", option->name,
+		      vendor && !option->amd_only ? " for amdgpu" : "");
 	evidence_config(d, f, option->name, has, file);
 	if (has == '?') {
 		consequence(d, f, "the kernel's configuration is not known");
@@ -73,17 +71,34 @@ static void say_config(struct doctor *d, const struct kernel_option *option)
 	}
 }
 
+static bool all_gpus_of(const struct doctor *d, unsigned int vendor)
+{
+	for (unsigned int i = 0; i < d->machine->count; i++) {
+		const struct device *g = &d->machine->devices[i];
+
+		if (g->kind == DEVICE_GPU && g->vendor != vendor && device_concerned(d, i))
+			return false;
+	}
+	return true;
+}
+
 static void run(struct doctor *d)
 {
+	bool amd = any_gpu_of(d, VENDOR_AMD), only = amd && all_gpus_of(d, VENDOR_AMD);
+
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		const struct kernel_option *option = &options[i];
 
-		if (option->amd_only && !any_gpu_of(d, VENDOR_AMD))
+		if (option->amd_only && !amd)
 			continue;
 		if (option->always && option->always(d))
 			say_always(d, option);
-		else
-			say_config(d, option);
+		else if (option->amd_only)
+			say_config(d, option, VENDOR_AMD, option->ways);
+		else	/* amdgpu exports by way of it. */
+			say_config(d, option, 0, option->ways | (only ? WAY(WAY_DMABUF) : 0));
+		if (!option->amd_only && amd && !only)
+			say_config(d, option, VENDOR_AMD, WAY(WAY_DMABUF));
 	}
 }
 

@@ -145,8 +145,8 @@ static struct finding *say_trouble(struct doctor *d, const struct hit *h)
 	struct finding *f;
 
 	if (t->subject) {
-		f = say(d, t->verdict, "%s", t->subject);
-		f->ways = t->ways;
+		/* All such messages are of NVIDIA's driver and of modules that call it. */
+		f = say_maker(d, t->verdict, VENDOR_NVIDIA, t->ways, "%s", t->subject);
 	} else {
 		f = say_device(d, t->verdict, (unsigned int)h->device, t->ways);
 	}

@@ -2,6 +2,7 @@
 /*
  * check_nodes.c - may this user open the device nodes?
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,11 @@ struct needed {
 	const char *what, *make;
 	int device;			/* or ANY_DEVICE, NO_DEVICE */
 	unsigned int ways;
+	unsigned int vendor;		/* of GPUs of this maker only; 0: of any */
 };
+
+#define OTHER_JOB \
+	"ask the scheduler for it (Slurm: --gres=gpu:N or --gpus); services: DeviceAllow=; containers: --gpus or --device"
 
 static void node(struct doctor *d, const struct needed *need)
 {
@@ -21,14 +26,19 @@ static void node(struct doctor *d, const struct needed *need)
 	struct finding *f;
 	int ret = tree_node(d->tree, need->path, &n);
 
-	f = say(d, !ret && n.usable ? VERDICT_OK : VERDICT_BROKEN, "%s", need->path);
-	f->ways = need->ways;
+	f = say_maker(d, !ret && n.usable ? VERDICT_OK : VERDICT_BROKEN, need->vendor, need->ways,
+		      "%s", need->path);
 	f->device = need->device;
 	if (ret) {
 		evidence(d, f, need->path, "%s", strerror(-ret));
 		consequence(d, f, "%s", need->what);
 		remedy(d, f, "%s", d->machine->container ?
 		       "pass the node into the container (--device, or its operator's or plugin's setting)" : need->make);
+	} else if (n.refused) {
+		evidence(d, f, need->path, "%s: the device cgroup of this process forbids it",
+			 strerror(EPERM));
+		consequence(d, f, "%s", need->what);
+		remedy(d, f, OTHER_JOB);
 	} else if (!n.usable) {
 		evidence(d, f, need->path, "there, mode %04o, but this user may not open it",
 			 n.mode & 07777);
@@ -47,7 +57,7 @@ static void adapter(struct doctor *d, const char *name)
 	};
 	struct adapter a;
 	struct finding *f;
-	int number = rdma_uverbs(d->tree, name);
+	const struct rdma_name *r = rdma_find(d->machine, name);
 
 	adapter_read(d, name, &a);
 	if (a.function) {
@@ -56,8 +66,8 @@ static void adapter(struct doctor *d, const char *name)
 		if (!a.given || !device_concerned(d, (unsigned int)need.device))
 			return;
 	}
-	if (number >= 0) {
-		snprintf(need.path, sizeof(need.path), "/dev/infiniband/uverbs%d", number);
+	if (r && r->uverbs >= 0) {
+		snprintf(need.path, sizeof(need.path), "/dev/infiniband/uverbs%d", r->uverbs);
 		node(d, &need);
 		return;
 	}
@@ -87,6 +97,7 @@ static void nvidia(struct doctor *d)
 	struct needed need = {
 		.path = "/dev/nvidiactl", .what = "CUDA programs do not start",
 		.make = "nvidia-modprobe, or modprobe nvidia", .device = ANY_DEVICE, .ways = WAYS_ALL,
+		.vendor = VENDOR_NVIDIA,
 	};
 
 	node(d, &need);
@@ -117,11 +128,28 @@ static bool any_by_nvidia(const struct doctor *d)
 	return false;
 }
 
+/* Not this job's: no fault, unless nothing is left; then the other findings say so. */
+static void of_other_jobs(struct doctor *d)
+{
+	for (unsigned int i = 0; !d->chosen && i < d->machine->count; i++) {
+		const struct device *x = &d->machine->devices[i];
+		struct finding *f;
+
+		if (!*x->refused)
+			continue;
+		f = say(d, VERDICT_OK, "%s", x->name);
+		evidence(d, f, x->refused, "%s: the device cgroup of this process forbids it",
+			 strerror(EPERM));
+		consequence(d, f, "the device was not given to this job: its programs do not see it");
+		remedy(d, f, OTHER_JOB);
+	}
+}
+
 static void run(struct doctor *d)
 {
 	static const struct needed kfd = {
 		.path = "/dev/kfd", .what = "ROCm programs do not start", .make = "modprobe amdgpu",
-		.device = ANY_DEVICE, .ways = WAYS_ALL,
+		.device = ANY_DEVICE, .ways = WAYS_ALL, .vendor = VENDOR_AMD,
 	};
 
 	if (any_by_nvidia(d))
@@ -130,6 +158,7 @@ static void run(struct doctor *d)
 		node(d, &kfd);
 	if (any_of_kind(d, DEVICE_NIC))
 		adapters(d);
+	of_other_jobs(d);
 }
 
 const struct check check_nodes = { "nodes", "Device nodes", NULL, run };

@@ -32,7 +32,6 @@ static bool applies(const struct doctor *d)
 /* The GPU of that minor number; NULL: it is not this container's. */
 static struct finding *say_minor(struct doctor *d, const char *minor)
 {
-	struct finding *f;
 	uint64_t n;
 
 	for (unsigned int i = 0; text_u64(minor, strlen(minor), &n) && i < d->machine->count; i++) {
@@ -42,9 +41,8 @@ static struct finding *say_minor(struct doctor *d, const char *minor)
 			return device_concerned(d, i) ?
 				say_device(d, VERDICT_OK, i, WAYS_PCI) : NULL;
 	}
-	f = say(d, VERDICT_OK, "the GPU with minor number %.8s", minor);
-	f->ways = WAYS_PCI;
-	return f;
+	return say_maker(d, VERDICT_OK, VENDOR_NVIDIA, WAYS_PCI, "the GPU with minor number %.8s",
+			 minor);
 }
 
 static void mig(struct doctor *d)
@@ -144,8 +142,7 @@ static void told_by_nvml(struct doctor *d)
 	if (tree_read(d->tree, GPU_MODES_PATH, &data, NULL))
 		return;
 	if (gpu_mode(data, "all", GPU_CONFIDENTIAL, &on) && on) {
-		f = say(d, VERDICT_BROKEN, "all GPUs");
-		f->ways = WAYS_PCI;
+		f = say_maker(d, VERDICT_BROKEN, VENDOR_NVIDIA, WAYS_PCI, "all GPUs");
 		evidence(d, f, "nvmlSystemGetConfComputeState", "confidential computing is on");
 		consequence(d, f, "what goes to the GPU and comes from it is encrypted in bounce buffers: its memory is not given to other devices");
 		remedy(d, f, "switch the GPUs' confidential mode off (gpu-admin-tools: --set-cc-mode=off), where devices must reach each other");
@@ -173,8 +170,7 @@ static void run(struct doctor *d)
 	if (d->count > before)
 		return;
 	if (!tree_exists(d->tree, "/proc/driver/nvidia")) {
-		f = say(d, VERDICT_UNKNOWN, "all GPUs");
-		f->ways = WAYS_PCI;
+		f = say_maker(d, VERDICT_UNKNOWN, VENDOR_NVIDIA, WAYS_PCI, "all GPUs");
 		evidence(d, f, "/proc/driver/nvidia", "not there");
 		consequence(d, f, "not known whether a GPU is partitioned");
 		remedy(d, f, "load NVIDIA's driver; in a container, see that /proc/driver/nvidia is passed in");

@@ -2,7 +2,7 @@
 /*
  * check_path.c - how far is each GPU from its nearest peers?  The three situations of NVIDIA's document.
  */
-#include "doctor.h"
+#include "adapters.h"
 
 static bool applies(const struct doctor *d)
 {
@@ -50,6 +50,23 @@ static void far_away(struct doctor *d, struct finding *f, const struct pair *p)
 	}
 }
 
+/* A nearer peer is there and cannot work: making it work is better than moving devices. */
+static void passed_over(struct doctor *d, struct finding *f, const struct pair *p)
+{
+	const struct machine *m = d->machine;
+	const struct device *near = &m->devices[p->passed], *gpu = &m->devices[p->a];
+	char why[160] = "no driver", change[160] = "modprobe nvme; if that fails, dmesg says why";
+	int meet;
+
+	if (near->kind == DEVICE_NIC)
+		adapter_can_work(d, near, why, change);
+	evidence(d, f, "nearer", "%s (%s): %s", near->label, near->name, why);
+	consequence(d, f, "%s's transfers take a longer path (%s) than to %s, which is nearer (%s) and cannot work: %s",
+		    gpu->label, path_name(p->path), near->label,
+		    path_name(path_between(m, p->a, (unsigned int)p->passed, &meet)), why);
+	remedy(d, f, "for %s: %s", near->label, change);
+}
+
 static void one(struct doctor *d, const struct pair *p)
 {
 	const struct machine *m = d->machine;
@@ -68,6 +85,10 @@ static void one(struct doctor *d, const struct pair *p)
 	evidence(d, f, "path", "%s: %s", path_name(p->path), path_words(p->path));
 	evidence(d, f, PCI_DEVICES, "%s below %s, %s below %s", a->name, *a->host ? a->host : "?",
 		 b->name, *b->host ? b->host : "?");
+	if (p->passed >= 0) {
+		passed_over(d, f, p);
+		return;
+	}
 	if (hidden) {
 		consequence(d, f, "a virtual machine's PCI topology may differ from that of the machine below: the real distance cannot be seen");
 		remedy(d, f, "measure: ib_write_bw --use_cuda=0 between the devices of a pair, and compare pairs");

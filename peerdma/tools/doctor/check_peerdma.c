@@ -67,7 +67,9 @@ static void run(struct doctor *d)
 
 		f = say(d, !ret && n.usable ? VERDICT_OK : VERDICT_BROKEN, "peerdma.ko");
 		evidence(d, f, "/dev/peerdma", "%s", ret ? strerror(-ret) :
-			 n.usable ? "there, and this user may use it" : "not for this user");
+			 n.usable ? "there, and this user may use it" :
+			 n.refused ? "forbidden by the device cgroup of this process" :
+			 "not for this user");
 		if (ret || !n.usable) {
 			consequence(d, f, "programs cannot pin through it");
 			remedy(d, f, "see that udev made the node, with rights for this user; in a container, pass it in");

@@ -22,12 +22,11 @@ static bool applies(const struct doctor *d)
 
 #define OURS	PEER_OURS
 
-static struct finding *say_peermem(struct doctor *d, enum verdict v, const char *subject)
+/* vendor: whose GPUs' memory the client is for; 0: of any. */
+static struct finding *say_peermem(struct doctor *d, enum verdict v, unsigned int vendor,
+				   const char *subject)
 {
-	struct finding *f = say(d, v, "%s", subject);
-
-	f->ways = WAY(WAY_PEERMEM);
-	return f;
+	return say_maker(d, v, vendor, WAY(WAY_PEERMEM), "%s", subject);
 }
 
 static void evidence_client(struct doctor *d, struct finding *f, const struct peer_client *client)
@@ -115,7 +114,8 @@ static void loaded(struct doctor *d, const char *module)
 {
 	struct peer_client client;
 	bool listed = peer_client_of(d, VENDOR_NVIDIA, &client);
-	struct finding *f = say_peermem(d, listed ? VERDICT_OK : VERDICT_UNKNOWN, module);
+	struct finding *f = say_peermem(d, listed ? VERDICT_OK : VERDICT_UNKNOWN,
+					VENDOR_NVIDIA, module);
 
 	evidence_module(d, f, module);
 	if (listed) {
@@ -197,7 +197,7 @@ static void installed(struct doctor *d, const struct need_of *n, const char *mod
 		 *depends ? depends : "nothing");
 	if (!strstr(depends, "ib_")) {
 		consequence(d, n->finding, "it was built without the RDMA core's peer-memory symbols: modprobe says \"Invalid argument\"%s", n->also);
-		remedy(d, n->finding, "install NVIDIA's driver again, now that DOCA-OFED is there: its modules are built against what they find");
+		remedy(d, n->finding, "install NVIDIA's driver again, now that this RDMA core is there: its modules are built against what they find");
 	} else if (!other_core(d, n, file)) {
 		consequence(d, n->finding, "no service loads it: registrations of GPU memory fail with \"Bad address\"%s", n->also);
 		remedy(d, n->finding, "modprobe nvidia-peermem, and put it in /etc/modules-load.d/nvidia-peermem.conf");
@@ -211,7 +211,7 @@ static void not_loaded(struct doctor *d)
 	char why[160];
 	bool works = dmabuf_works(d, why) == ANSWER_YES;
 	struct need_of n = {
-		.finding = say_peermem(d, VERDICT_BROKEN, "nvidia-peermem"),
+		.finding = say_peermem(d, VERDICT_BROKEN, VENDOR_NVIDIA, "nvidia-peermem"),
 		.also = works ? "; programs that use dma-buf do without" : "",
 	};
 	const char *data;
@@ -223,9 +223,10 @@ static void not_loaded(struct doctor *d)
 	if (kernel_symbol(d, REGISTER) == ANSWER_NO) {
 		evidence(d, n.finding, "/proc/kallsyms", "no " REGISTER);
 		consequence(d, n.finding, "this RDMA core takes no peer-memory clients: modprobe nvidia-peermem says \"Invalid argument\"%s", n.also);
-		remedy(d, n.finding, "%s; or, for adapters of mlx5_core, install DOCA-OFED and then NVIDIA's driver again", works ?
+		remedy(d, n.finding, "%s; or install %s, and then NVIDIA's driver again", works ?
 		       "use dma-bufs, which work here" :
-		       "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf");
+		       "use NVIDIA's open kernel modules (515 or later) on Linux 5.12 or later for dma-buf",
+		       adapters_stack(d));
 	} else if (!did_not_load(d, &n)) {
 		if (tree_command(d->tree, "modinfo-nvidia-peermem", modinfo, &data, &length))
 			not_installed(d, &n);
@@ -243,7 +244,7 @@ static void core(struct doctor *d)
 
 	if (takes == ANSWER_UNKNOWN)
 		return;
-	f = say_peermem(d, VERDICT_OK, "the RDMA core");
+	f = say_peermem(d, VERDICT_OK, 0, "the RDMA core");
 	if (takes == ANSWER_NO) {
 		evidence(d, f, "/proc/kallsyms", "no " REGISTER
 			 ": the kernel's own, which takes no peer-memory clients");
@@ -303,11 +304,12 @@ static void nvidia(struct doctor *d)
 	if (nvidia_modules(d))
 		return;
 	if (efa_takes_nvidia(d, NULL, path)) {
-		evidence_file(d, say_peermem(d, VERDICT_OK, "EFA's driver"), path);
+		evidence_file(d, say_peermem(d, VERDICT_OK, VENDOR_NVIDIA, "EFA's driver"), path);
 		return;
 	}
 	if (peer_client_of(d, VENDOR_NVIDIA, &client))
-		evidence_client(d, say_peermem(d, VERDICT_OK, "NVIDIA's client"), &client);
+		evidence_client(d, say_peermem(d, VERDICT_OK, VENDOR_NVIDIA, "NVIDIA's client"),
+				&client);
 	else
 		not_loaded(d);
 }
@@ -316,7 +318,7 @@ static void amd_lacks(struct doctor *d)
 {
 	char why[160];
 	bool works = dmabuf_works(d, why) == ANSWER_YES;
-	struct finding *f = say_peermem(d, VERDICT_BROKEN, "AMD's client");
+	struct finding *f = say_peermem(d, VERDICT_BROKEN, VENDOR_AMD, "AMD's client");
 	const char *so = works ? "programs that use dma-buf do without" :
 		"registrations of GPU memory by its address fail with \"Bad address\"";
 
@@ -331,7 +333,8 @@ static void amd_lacks(struct doctor *d)
 		return;
 	}
 	consequence(d, f, "%s", so);
-	remedy(d, f, "install ROCm's amdgpu-dkms over DOCA-OFED, or use a kernel with which dma-buf works");
+	remedy(d, f, "install ROCm's amdgpu-dkms over %s, or use a kernel with which dma-buf works",
+	       adapters_stack(d));
 }
 
 static void amd(struct doctor *d)
@@ -344,7 +347,7 @@ static void amd(struct doctor *d)
 			two_clients(d, client.name, client.folder, OURS, "rmmod " OURS
 				    ", or use an amdgpu without a client of its own");
 	} else if (listed) {
-		evidence_client(d, say_peermem(d, VERDICT_OK, "AMD's client"), &client);
+		evidence_client(d, say_peermem(d, VERDICT_OK, VENDOR_AMD, "AMD's client"), &client);
 	} else {
 		amd_lacks(d);
 	}
@@ -360,7 +363,7 @@ static void ours(struct doctor *d)
 
 	if (!module_loaded(d, OURS))
 		return;
-	f = say_peermem(d, VERDICT_OK, OURS);
+	f = say_peermem(d, VERDICT_OK, 0, OURS);
 	evidence_module(d, f, OURS);
 	for (unsigned int n = 0; peer_client(d, n, &client); n++) {
 		if (!client.ours)
@@ -388,7 +391,7 @@ static void others(struct doctor *d)
 	for (unsigned int n = 0; peer_client(d, n, &client); n++) {
 		if (client.vendor || client.ours)
 			continue;
-		f = say_peermem(d, VERDICT_OK, "another client");
+		f = say_peermem(d, VERDICT_OK, 0, "another client");
 		evidence_client(d, f, &client);
 		consequence(d, f, "the RDMA core asks it, too, about memory that is registered");
 	}

@@ -11,22 +11,6 @@ static bool applies(const struct doctor *d)
 	return any_of_kind(d, DEVICE_NIC);
 }
 
-/* The module that makes an RDMA device of the adapter, by its maker. */
-static const char *rdma_module(const struct device *nic)
-{
-	switch (nic->vendor) {
-	case 0x1d0f:
-		return "efa";
-	case 0x1414:
-		return "mana_ib";
-	case 0x8086:
-	case 0x434e:
-		return "hfi1";
-	default:
-		return strcmp(nic->driver, "mlx4_core") ? "mlx5_ib" : "mlx4_ib";
-	}
-}
-
 /* An adapter that is made for RDMA, and has no RDMA device.  Others are none of these pages' concern. */
 static void lacking(struct doctor *d)
 {
@@ -40,7 +24,7 @@ static void lacking(struct doctor *d)
 		evidence(d, f, "driver", "%s, and no RDMA device (" PCI_DEVICES "%s/infiniband)",
 			 *nic->driver ? nic->driver : "none", nic->name);
 		consequence(d, f, "the adapter is made for RDMA, and offers none");
-		remedy(d, f, "modprobe %s; if that fails, dmesg says why", rdma_module(nic));
+		remedy(d, f, "modprobe %s; if that fails, dmesg says why", adapter_module(nic));
 	}
 }
 

@@ -162,6 +162,7 @@ static bool say_row(struct doctor *d, const struct known_release *row, const str
 		return false;
 	f = say(d, applies == ANSWER_YES ? row->verdict : VERDICT_UNKNOWN, "%s", row->name);
 	f->ways = loaded ? 0 : row->ways;
+	f->vendor = row->of == SOFTWARE_NVIDIA ? VENDOR_NVIDIA : 0;
 	if (peer >= 0)
 		f->device = peer;
 	evidence(d, f, here->source, "%s", here->text);

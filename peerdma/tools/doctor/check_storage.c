@@ -19,13 +19,12 @@ static bool applies(const struct doctor *d)
 	       (any_gpu_apart(d, VENDOR_NVIDIA) || any_gpu_apart(d, VENDOR_AMD));
 }
 
-/* On paths to drives. */
+/* On paths of NVIDIA's GPUs to drives. */
 static struct finding *say_storage(struct doctor *d, enum verdict v, unsigned int ways,
 				   const char *subject)
 {
-	struct finding *f = say(d, v, "%s", subject);
+	struct finding *f = say_maker(d, v, VENDOR_NVIDIA, ways, "%s", subject);
 
-	f->ways = ways;
 	f->peer = DEVICE_NVME;
 	return f;
 }

@@ -59,13 +59,13 @@ static const char usage[] =
 	"\n"
 	"Exit code: 0 what is wanted works, 1 something of it does not, 2 it works slowly,\n"
 	"3 cannot tell, also where PCI cannot be read; 64 wrong usage or another error.\n"
-	"With --compare: 0 no difference, 1 there are some, 2 wrong usage or another error.\n"
+	"With --compare: 0 no difference, 1 there are some; 64 wrong usage or another error.\n"
 	"With --pair: 0 the machines fit, 1 they do not reach each other, 2 they do so slowly, 3 cannot\n"
 	"tell; 64 wrong usage or another error.\n";
 
 #define EXIT_CANNOT_TELL	3
-#define EXIT_FAILED	64	/* EX_USAGE: the smaller ones are verdicts here */
-enum { COMPARE_SAME, COMPARE_DIFFERS, COMPARE_FAILED };	/* as diff(1) */
+#define EXIT_FAILED	DOCTOR_FAILED
+enum { COMPARE_SAME, COMPARE_DIFFERS };
 
 struct wish {
 	bool all, probe, compare, pair, serve, quiet;
@@ -246,7 +246,7 @@ static int write_bundle(struct doctor *d, const struct wish *w)
 static bool wanted(const struct tool *tool, const struct wish *w, struct wanted *out)
 {
 	const char *file = w->config ? w->config : *tool->root ? NULL : WANTED_FILE;
-	char why[256];
+	char why[WANTED_WHY];
 	int ret = file ? wanted_read(out, file, why) : 0;
 
 	if (ret && (w->config || ret != -ENOENT)) {
@@ -263,6 +263,21 @@ static bool wanted(const struct tool *tool, const struct wish *w, struct wanted 
 		return false;
 	}
 	return true;
+}
+
+/* Of a whole machine: a pair's findings are fewer. */
+static void say_what_names_nothing(const struct doctor *d)
+{
+	const char *meant;
+	unsigned int n = 0;
+	char name[128];
+
+	while (!d->chosen && wanted_names_nothing(d, &n, name, &meant)) {
+		if (meant)
+			warn("doctor: ignored: %s names no finding here; did you mean '%s'?", name, meant);
+		else
+			warn("doctor: ignored: %s names no finding here", name);
+	}
 }
 
 static int examine(struct tool *tool, struct machine *m, const struct wish *w)
@@ -299,6 +314,8 @@ static int examine(struct tool *tool, struct machine *m, const struct wish *w)
 		ret = EXIT_FAILED;
 	} else {
 		ret = codes[doctor_verdict(&d)];
+		if (!w->quiet)
+			say_what_names_nothing(&d);
 		if (!tool->json && !w->quiet && !is_piped(w))
 			render_text(&d, tool, w->all);
 		else if (tool->json && render_json(&d) != EXIT_OK)
@@ -316,7 +333,7 @@ static int compare(const struct tool *tool, const struct wish *w)
 {
 	struct comparison c = { .name = { w->devices[0], w->devices[1] } };
 	struct side a = { 0 }, b = { 0 };
-	int ret = COMPARE_FAILED;
+	int ret = EXIT_FAILED;
 
 	if (side_open(&a, c.name[0], c.name[0]) && side_open(&b, c.name[1], c.name[1])) {
 		if (compare_run(&c, &a.doctor, &b.doctor)) {
@@ -326,7 +343,7 @@ static int compare(const struct tool *tool, const struct wish *w)
 			if (!tool->json)
 				compare_text(&c, tool, w->all);
 			else if (compare_json(&c) != EXIT_OK)
-				ret = COMPARE_FAILED;
+				ret = EXIT_FAILED;
 		}
 	}
 	compare_free(&c);
@@ -368,9 +385,8 @@ int cmd_doctor(struct tool *tool, int argc, char **argv)
 	struct wish w = { 0 };
 	int ret = options(tool, argc, argv, &w);
 
-	tool->failed = w.compare && !w.pair ? COMPARE_FAILED : EXIT_FAILED;
 	if (ret >= 0)
-		return ret == EXIT_FAILED ? tool->failed : ret;
+		return ret;
 	if (w.compare)
 		return compare(tool, &w);
 	if (w.pair)

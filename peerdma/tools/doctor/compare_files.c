@@ -102,7 +102,8 @@ static char *content(const struct machine *m, const struct tree_entry *e)
 		return strdup(strerror(-e->error));
 	if (e->kind == TREE_NODE) {
 		if (asprintf(&out, "mode %o, %s", (unsigned int)e->node.mode & 07777,
-			     e->node.usable ? "usable" : "not usable") < 0)
+			     e->node.usable ? "usable" : e->node.refused ?
+			     "refused by the device cgroup" : "not usable") < 0)
 			return NULL;
 		return out;
 	}

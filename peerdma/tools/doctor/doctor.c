@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
+#include "adapters.h"
 #include "gpu_modes.h"
 #include "paths.h"
 #include "base/tool.h"
@@ -16,7 +16,7 @@
 
 static struct pair make_pair(const struct machine *m, unsigned int a, unsigned int b)
 {
-	struct pair p = { .a = a, .b = b };
+	struct pair p = { .a = a, .b = b, .passed = -1 };
 
 	p.path = path_between(m, a, b, &p.meet);
 	return p;
@@ -51,7 +51,25 @@ static bool is_peer(const struct doctor *d, unsigned int i, enum device_kind kin
 	       (kind != DEVICE_NIC || x->rdma != RDMA_NONE);
 }
 
-static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_kind kind)
+/* Which peers can work, by index: how near one is chooses between these only.  NULL: out of memory. */
+static bool *find_able(struct doctor *d)
+{
+	const struct machine *m = d->machine;
+	bool *able = calloc(m->count + 1, sizeof(able[0]));
+	char why[160], remedy[160];
+
+	for (unsigned int i = 0; able && i < m->count; i++) {
+		const struct device *x = &m->devices[i];
+
+		able[i] = x->kind == DEVICE_NIC ? x->rdma != RDMA_NONE &&
+			  adapter_can_work(d, x, why, remedy) : *x->driver;
+	}
+	return able;
+}
+
+/* The nearest peer of a kind.  able: of those that can work; NULL: of all. */
+static struct pair nearest(const struct doctor *d, unsigned int gpu, enum device_kind kind,
+			   const bool *able)
 {
 	const struct machine *m = d->machine;
 	struct pair best = { .path = PATH_SELF };
@@ -59,12 +77,26 @@ static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_ki
 	for (unsigned int j = 0; j < m->shown_count; j++) {
 		struct pair p = make_pair(m, gpu, m->shown[j]);
 
-		if (!is_peer(d, p.b, kind) || is_nearer(m, &best, &p))
+		if (!is_peer(d, p.b, kind) || (able && !able[p.b]) || is_nearer(m, &best, &p))
 			continue;
 		/* Of those that are alike, each GPU has its own. */
 		if (is_nearer(m, &p, &best) || pairs_with(d, p.b) < pairs_with(d, best.b))
 			best = p;
 	}
+	return best;
+}
+
+static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_kind kind,
+			      const bool *able)
+{
+	struct pair any = nearest(d, gpu, kind, NULL), best = nearest(d, gpu, kind, able);
+
+	/* None can work: what keeps the nearest one from it is worth the most. */
+	if (best.path == PATH_SELF)
+		best = any;
+	/* A card without a driver is no peer that is missed. */
+	else if (kind != DEVICE_CARD && any.path < best.path)
+		best.passed = (int)any.b;
 	if (best.path != PATH_SELF)
 		d->pairs[d->pair_count++] = best;
 }
@@ -76,6 +108,7 @@ static void pair_with_nearest(struct doctor *d, unsigned int gpu, enum device_ki
 static int find_pairs(struct doctor *d, int a, int b)
 {
 	const struct machine *m = d->machine;
+	bool *able;
 
 	d->pairs = calloc(a >= 0 ? 1 : (size_t)m->shown_count * 3 + 1, sizeof(d->pairs[0]));
 	if (!d->pairs)
@@ -85,12 +118,16 @@ static int find_pairs(struct doctor *d, int a, int b)
 		d->pairs[d->pair_count++] = make_pair(m, (unsigned int)a, (unsigned int)b);
 		return 0;
 	}
+	able = find_able(d);
+	if (!able)
+		return -ENOMEM;
 	for (unsigned int i = 0; i < m->shown_count; i++) {
 		for (enum device_kind kind = DEVICE_NIC; kind <= DEVICE_CARD; kind++) {
 			if (path_of_gpu(d, m->shown[i]))
-				pair_with_nearest(d, m->shown[i], kind);
+				pair_with_nearest(d, m->shown[i], kind, able);
 		}
 	}
+	free(able);
 	return 0;
 }
 

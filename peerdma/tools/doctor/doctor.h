@@ -57,6 +57,7 @@ struct finding {
 	/* on paths that both are on, as ends or as a bridge above one */
 	int device, other;
 	enum device_kind peer;	/* and to such peers only; DEVICE_OTHER: to any */
+	unsigned int vendor;	/* and of that maker's GPUs only; 0: of any */
 	bool counts;		/* weigh() says it: the machine's verdict depends on it */
 	bool ignored;		/* by --ignore or the configuration */
 	char *subject;		/* "GPU0", "GPU0 and NIC1", "this machine" */
@@ -82,6 +83,7 @@ struct pair {
 	unsigned int a, b;	/* indexes of devices */
 	enum path_class path;
 	int meet;
+	int passed;		/* a peer that is nearer, and cannot work; -1: none */
 };
 
 struct path_table;
@@ -143,6 +145,9 @@ struct finding *say_device(struct doctor *d, enum verdict v, unsigned int device
 			   unsigned int ways);
 struct finding *say_pair(struct doctor *d, enum verdict v, const struct pair *p,
 			 unsigned int ways);
+/* The same about the software of one maker's GPUs. */
+struct finding *say_maker(struct doctor *d, enum verdict v, unsigned int vendor, unsigned int ways,
+			  const char *subject, ...) PRINTF(5);
 void evidence(struct doctor *d, struct finding *f, const char *source, const char *value,
 	      ...) PRINTF(4);
 void consequence(struct doctor *d, struct finding *f, const char *text, ...) PRINTF(3);
@@ -160,6 +165,9 @@ void evidence_file(struct doctor *d, struct finding *f, const char *path);
 /* The same of a device's file in sysfs. */
 void evidence_device(struct doctor *d, struct finding *f, const struct device *device,
 		     const char *file);
+
+/* Is it printed?  all: --all */
+bool finding_is_shown(const struct finding *f, bool all);
 
 /* NULL: neither is one */
 const struct device *pair_gpu(const struct doctor *d, const struct pair *p);

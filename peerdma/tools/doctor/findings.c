@@ -35,12 +35,11 @@ static void format(struct doctor *d, char **out, const char *text, va_list args)
 		d->no_memory = true;
 }
 
-struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
+static struct finding *add(struct doctor *d, enum verdict v, const char *subject, va_list args)
 {
 	/* Findings go here when there is no memory; it is never read */
 	static struct finding nowhere;
 	struct finding *f;
-	va_list args;
 
 	if (d->count == d->room) {
 		unsigned int room = d->room ? d->room * 2 : 64;
@@ -59,9 +58,32 @@ struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
 	f->verdict = v;
 	f->device = f->other = ANY_DEVICE;
 	f->order = d->count++;
-	va_start(args, subject);
 	format(d, &f->subject, subject, args);
+	return f;
+}
+
+struct finding *say(struct doctor *d, enum verdict v, const char *subject, ...)
+{
+	struct finding *f;
+	va_list args;
+
+	va_start(args, subject);
+	f = add(d, v, subject, args);
 	va_end(args);
+	return f;
+}
+
+struct finding *say_maker(struct doctor *d, enum verdict v, unsigned int vendor, unsigned int ways,
+			  const char *subject, ...)
+{
+	struct finding *f;
+	va_list args;
+
+	va_start(args, subject);
+	f = add(d, v, subject, args);
+	va_end(args);
+	f->vendor = vendor;
+	f->ways = ways;
 	return f;
 }
 
@@ -150,6 +172,11 @@ void evidence_device(struct doctor *d, struct finding *f, const struct device *d
 
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/%s", device->name, file);
 	evidence_file(d, f, path);
+}
+
+bool finding_is_shown(const struct finding *f, bool all)
+{
+	return all || f->counts;
 }
 
 /* ---- which devices ----------------------------------------------------------- */

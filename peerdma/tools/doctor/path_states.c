@@ -66,9 +66,18 @@ static bool is_to(const struct machine *m, enum device_kind peer, const struct p
 	return peer == DEVICE_OTHER || (p->peer >= 0 && m->devices[p->peer].kind == peer);
 }
 
+/* softgpu stands in for either maker's GPUs. */
+static bool is_of(const struct machine *m, unsigned int vendor, const struct path *p)
+{
+	const struct device *gpu = &m->devices[p->gpu];
+
+	return !vendor || gpu->vendor == vendor || device_is_softgpu(gpu);
+}
+
 bool finding_bears_on(const struct doctor *d, const struct finding *f, const struct path *p,
 		      enum way way)
 {
 	return f->ways & WAY(way) && !f->ignored && is_on(d->machine, f->device, p) &&
-	       is_on(d->machine, f->other, p) && is_to(d->machine, f->peer, p);
+	       is_on(d->machine, f->other, p) && is_to(d->machine, f->peer, p) &&
+	       is_of(d->machine, f->vendor, p);
 }

@@ -39,6 +39,7 @@ static void weigh_way(struct doctor *d, struct path *p, enum way way)
 			continue;
 		w->state = state;
 		w->obstacles = 1;
+		w->finding = (int)i;
 		snprintf(w->why, sizeof(w->why), "%s",
 			 f->consequence ? f->consequence : f->check->title);
 		w->remedy = f->remedy;

@@ -24,6 +24,7 @@ struct way_fact {
 	enum way_state state;
 	bool set_up;			/* by itself it would work, or may */
 	unsigned int obstacles;		/* the findings that make it no better */
+	int finding;			/* the index of the one that decides; -1: the way itself */
 	char why[400];			/* "" it works */
 	const char *remedy;		/* NULL: none, or a finding has it */
 };

@@ -72,11 +72,6 @@ static void one(const struct doctor *d, const struct tool *tool, const struct fi
 		render_wrapped(tool, "but", "no path that is wanted depends on it");
 }
 
-static bool is_shown(const struct finding *f, bool all)
-{
-	return all || f->counts;
-}
-
 static bool said_before(const struct doctor *d, unsigned int i)
 {
 	for (unsigned int j = 0; j < i; j++) {
@@ -95,7 +90,7 @@ static void counts(const struct doctor *d, bool all)
 
 		if (said_before(d, i))
 			continue;
-		if (is_shown(f, all))
+		if (finding_is_shown(f, all))
 			n[f->verdict]++;
 		else
 			others += f->verdict != VERDICT_OK;
@@ -117,7 +112,8 @@ void render_text(const struct doctor *d, const struct tool *tool, bool all)
 		for (unsigned int i = 0; i < d->count; i++) {
 			const struct finding *f = &d->findings[i];
 
-			if ((int)f->verdict != v || !is_shown(f, all) || said_before(d, i))
+			if ((int)f->verdict != v || !finding_is_shown(f, all) ||
+			    said_before(d, i))
 				continue;
 			putchar('\n');
 			one(d, tool, f);

@@ -13,15 +13,79 @@
 
 /* ---- the first line ---- */
 
-static unsigned int gpus_with(const struct doctor *d, enum way_state worst)
+/* What the machine is to do for a GPU, by the peer. */
+enum job { JOB_ADAPTERS, JOB_CARDS, JOB_STORAGE, JOB_GPUS, JOBS };
+
+static enum job job_of(const struct doctor *d, const struct demand *want)
+{
+	int peer = want->path < 0 ? -1 : d->paths->paths[want->path].peer;
+	enum device_kind kind = peer < 0 ? want->peer : d->machine->devices[peer].kind;
+
+	return kind == DEVICE_CARD ? JOB_CARDS : kind == DEVICE_NVME ? JOB_STORAGE :
+	       kind == DEVICE_GPU ? JOB_GPUS : JOB_ADAPTERS;
+}
+
+/* The jobs, a bit each, of which something that is wanted has this verdict. */
+static unsigned int jobs_with(const struct doctor *d, enum verdict v)
+{
+	unsigned int jobs = 0;
+
+	for (unsigned int i = 0; i < d->paths->demand_count; i++) {
+		const struct demand *want = &d->paths->demands[i];
+
+		if (state_verdict(want->state) == v)
+			jobs |= 1U << job_of(d, want);
+	}
+	return jobs;
+}
+
+static unsigned int jobs_wanted(const struct doctor *d)
+{
+	unsigned int jobs = 0;
+
+	for (unsigned int i = 0; i < d->paths->demand_count; i++)
+		jobs |= 1U << job_of(d, &d->paths->demands[i]);
+	return jobs;
+}
+
+#define BOTH	(1U << JOB_ADAPTERS | 1U << JOB_CARDS)
+
+/* Their names, one or more.  Returns how many: RDMA by adapters and by cards is one unless one of them is meant. */
+static unsigned int jobs_names(unsigned int jobs, unsigned int wanted, char out[128])
+{
+	bool apart = (wanted & BOTH) == BOTH && (jobs & BOTH) != BOTH;
+	const char *names[JOBS] = {
+		[JOB_ADAPTERS] = apart ? "GPUDirect RDMA by adapters" : "GPUDirect RDMA",
+		[JOB_CARDS] = apart ? "GPUDirect RDMA by cards" : "GPUDirect RDMA",
+		[JOB_STORAGE] = "GPUDirect Storage", [JOB_GPUS] = "Peer-to-peer between GPUs",
+	};
+	unsigned int n = 0;
+	size_t used = 0;
+
+	if ((jobs & BOTH) == BOTH)
+		jobs &= ~(1U << JOB_CARDS);
+	for (unsigned int job = 0; job < JOBS; job++) {
+		if (jobs & 1U << job)
+			used += (size_t)snprintf(out + used, 128 - used, "%s%s", !n++ ? "" :
+						 jobs >> (job + 1) ? ", " : " and ", names[job]);
+	}
+	return n;
+}
+
+/* GPUs for which something of these jobs is wanted, and works this well at most. */
+static unsigned int gpus_with(const struct doctor *d, unsigned int jobs, enum way_state worst)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < d->machine->count; i++) {
 		bool any = false;
 
-		for (unsigned int k = 0; k < d->paths->demand_count; k++)
-			any |= d->paths->demands[k].gpu == i && d->paths->demands[k].state <= worst;
+		for (unsigned int k = 0; k < d->paths->demand_count; k++) {
+			const struct demand *want = &d->paths->demands[k];
+
+			any |= want->gpu == i && want->state <= worst &&
+			       jobs & 1U << job_of(d, want);
+		}
 		n += any;
 	}
 	return n;
@@ -54,37 +118,60 @@ static const char *without_demand(const struct doctor *d)
 
 static void failing(const struct doctor *d)
 {
-	unsigned int of = gpus_with(d, STATE_WORKS), n = gpus_with(d, STATE_FAILS);
+	unsigned int wanted = jobs_wanted(d), jobs = jobs_with(d, VERDICT_BROKEN);
+	unsigned int of = gpus_with(d, jobs, STATE_WORKS), n = gpus_with(d, jobs, STATE_FAILS);
+	unsigned int works = jobs_with(d, VERDICT_OK) & ~jobs & ~jobs_with(d, VERDICT_UNKNOWN) &
+			     ~jobs_with(d, VERDICT_SLOW);
+	char names[128];
+	bool one;
 
-	if (!n)
+	if (!n) {
 		puts("The devices here should reach the GPUs' memory, but something that is installed is broken.");
-	else if (n == of)
-		puts("GPUDirect RDMA does not work here as it is.");
+		return;
+	}
+	one = jobs_names(jobs, wanted, names) == 1;
+	if (n == of)
+		printf("%s do%s not work here as %s", names, one ? "es" : "",
+		       one ? "it is" : "they are");
 	else
-		printf("GPUDirect RDMA does not work for %u of %u GPUs as they are.\n", n, of);
+		printf("%s do%s not work for %u of %u GPUs as they are", names, one ? "es" : "", n,
+		       of);
+	if (works) {
+		jobs_names(works, wanted, names);
+		printf("; %s should work", names);
+	}
+	puts(".");
 }
 
 void render_headline(const struct doctor *d)
 {
 	enum verdict v = doctor_verdict(d);
+	unsigned int wanted = jobs_wanted(d), jobs = jobs_with(d, v);
+	char names[128];
+	bool one;
 
 	if (!d->paths->demand_count) {
 		puts(without_demand(d));
 		return;
 	}
+	/* None: a finding that stands alone decides, or data that was not moved. */
+	one = jobs_names(jobs ? jobs : wanted, wanted, names) == 1;
 	switch (v) {
 	case VERDICT_BROKEN:
 		failing(d);
 		break;
 	case VERDICT_UNKNOWN:
-		puts("Whether GPUDirect RDMA works here cannot be told.");
+		printf("Whether %s work%s here cannot be told.\n", names, one ? "s" : "");
 		break;
 	case VERDICT_SLOW:
-		puts("GPUDirect RDMA should work here, but more slowly than it could.");
+		printf("%s should work here, but more slowly than %s could.\n", names,
+		       one ? "it" : "they");
 		break;
 	case VERDICT_OK:
-		puts(any_peer(d) ? "GPUDirect RDMA should work here." :
-		     "The GPUs' memory can be given to other devices; there is none here that would take it.");
+		if (any_peer(d))
+			printf("%s should work here.\n", names);
+		else
+			puts("The GPUs' memory can be given to other devices; there is none here that would take it.");
 		break;
 	}
 }
@@ -160,8 +247,13 @@ static void group(const struct doctor *d, const struct tool *tool, unsigned int 
 
 		if (!is_worth(&t->paths[first], way, all))
 			continue;
-		snprintf(line, sizeof(line), "%s: %s%s%s", way_word(way), state_word(w->state),
-			 *w->why ? ": " : "", w->why);
+		/* What a finding below says is said there. */
+		if (w->finding >= 0 && finding_is_shown(&d->findings[w->finding], all))
+			snprintf(line, sizeof(line), "%s: %s: see %s below", way_word(way),
+				 state_word(w->state), d->findings[w->finding].check->title);
+		else
+			snprintf(line, sizeof(line), "%s: %s%s%s", way_word(way),
+				 state_word(w->state), *w->why ? ": " : "", w->why);
 		render_wrapped(tool, "", line);
 	}
 }

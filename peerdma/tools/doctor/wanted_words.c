@@ -41,9 +41,11 @@ static const char *check_at(size_t n)
 }
 
 #define NAMES_MAX	64
+#define WORD_MAX	128
 
 /* Names the one that was meant, or all that there are. */
-static void wrong(const char *from, const char *kind, const char *word, word_at at, char why[256])
+static void wrong(const char *from, const char *kind, const char *word, word_at at,
+		  char why[WANTED_WHY])
 {
 	const char *names[NAMES_MAX], *meant;
 	size_t n = 0, used;
@@ -53,11 +55,11 @@ static void wrong(const char *from, const char *kind, const char *word, word_at 
 		n++;
 	}
 	meant = near_name(word, names, n, 0);
-	used = (size_t)snprintf(why, 256, "%s: there is no %s '%.40s'", from, kind, word);
-	if (meant && used < 256)
-		snprintf(why + used, 256 - used, "; did you mean '%s'?", meant);
-	for (size_t i = 0; !meant && i < n && used < 256; i++)
-		used += (size_t)snprintf(why + used, 256 - used, "%s%s",
+	used = (size_t)snprintf(why, WANTED_WHY, "%s: there is no %s '%s'", from, kind, word);
+	if (meant && used < WANTED_WHY)
+		snprintf(why + used, WANTED_WHY - used, "; did you mean '%s'?", meant);
+	for (size_t i = 0; !meant && i < n && used < WANTED_WHY; i++)
+		used += (size_t)snprintf(why + used, WANTED_WHY - used, "%s%s",
 					 i ? ", " : "; there are ", names[i]);
 }
 
@@ -86,13 +88,14 @@ static int add_number(struct wanted *w, const char *word)
 	return 0;
 }
 
-static bool add_need(struct wanted *w, const char *from, const char *word, char why[256])
+static bool add_need(struct wanted *w, const char *from, const char *word, char why[WANTED_WHY])
 {
 	size_t n = 0;
 	int number = add_number(w, word);
 
 	if (number < 0)
-		snprintf(why, 256, "%s: '%.40s': give a number, 1 to %u", from, word, SHOWN_MAX);
+		snprintf(why, WANTED_WHY, "%s: '%s': give a number, 1 to %u", from, word,
+			 SHOWN_MAX);
 	if (number)
 		return number > 0;
 
@@ -110,32 +113,33 @@ static bool add_need(struct wanted *w, const char *from, const char *word, char 
 }
 
 /* "link", or "link:NIC3": of that subject only. */
-static bool add_ignored(struct wanted *w, const char *from, const char *word, char why[256])
+static bool add_ignored(struct wanted *w, const char *from, const char *word,
+			char why[WANTED_WHY])
 {
 	size_t length = strcspn(word, ":"), n = 0;
-	char check[sizeof(w->ignored[0].check)];
+	char check[WORD_MAX];
 
-	snprintf(check, sizeof(check), "%.*s",
-		 (int)(length < sizeof(check) ? length : sizeof(check)), word);
+	snprintf(check, sizeof(check), "%.*s", (int)length, word);
 	while (checks[n] && strcmp(checks[n]->name, check))
 		n++;
 	if (!checks[n]) {
 		wrong(from, "check", check, check_at, why);
 		return false;
 	}
-	snprintf(w->ignored[w->ignored_count].check, sizeof(check), "%s", check);
+	w->ignored[w->ignored_count].check = checks[n]->name;
 	snprintf(w->ignored[w->ignored_count].subject, sizeof(w->ignored[0].subject), "%s",
 		 word[length] ? word + length + 1 : "");
 	w->ignored_count++;
 	return true;
 }
 
-typedef bool (*add_word)(struct wanted *w, const char *from, const char *word, char why[256]);
+typedef bool (*add_word)(struct wanted *w, const char *from, const char *word,
+			 char why[WANTED_WHY]);
 
 static bool each_word(struct wanted *w, const char *from, const char *words,
-		      const unsigned int *count, add_word add, char why[256])
+		      const unsigned int *count, add_word add, char why[WANTED_WHY])
 {
-	char word[128];
+	char word[WORD_MAX];
 	bool any = false;
 
 	for (const char *s = words + strspn(words, ", \t"); *s; s += strspn(s, ", \t")) {
@@ -144,7 +148,7 @@ static bool each_word(struct wanted *w, const char *from, const char *words,
 		while (length && s[length - 1] == ' ')
 			length--;
 		if (*count == WANTED_MAX || length >= sizeof(word)) {
-			snprintf(why, 256, "%s: too %s", from,
+			snprintf(why, WANTED_WHY, "%s: too %s", from,
 				 length < sizeof(word) ? "many words" : "long a word");
 			return false;
 		}
@@ -155,16 +159,16 @@ static bool each_word(struct wanted *w, const char *from, const char *words,
 		s += length;
 	}
 	if (!any)
-		snprintf(why, 256, "%s: nothing stands there", from);
+		snprintf(why, WANTED_WHY, "%s: nothing stands there", from);
 	return any;
 }
 
-bool wanted_need(struct wanted *w, const char *from, const char *words, char why[256])
+bool wanted_need(struct wanted *w, const char *from, const char *words, char why[WANTED_WHY])
 {
 	return each_word(w, from, words, &w->need_count, add_need, why);
 }
 
-bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[256])
+bool wanted_ignore(struct wanted *w, const char *from, const char *words, char why[WANTED_WHY])
 {
 	return each_word(w, from, words, &w->ignored_count, add_ignored, why);
 }
@@ -176,7 +180,7 @@ static const char *key_at(size_t n)
 	return keys[n];
 }
 
-static bool line(struct wanted *w, const char *from, char *text, char why[256])
+static bool line(struct wanted *w, const char *from, char *text, char why[WANTED_WHY])
 {
 	char *value;
 	size_t length;
@@ -188,7 +192,7 @@ static bool line(struct wanted *w, const char *from, char *text, char why[256])
 		return true;
 	length = strcspn(text, " \t=");
 	if (!value || value < text + length) {
-		snprintf(why, 256, "%s: neither 'need = ...' nor 'ignore = ...' nor a comment", from);
+		snprintf(why, WANTED_WHY, "%s: neither 'need = ...' nor 'ignore = ...' nor a comment", from);
 		return false;
 	}
 	value[strcspn(value, "\r")] = 0;
@@ -202,26 +206,64 @@ static bool line(struct wanted *w, const char *from, char *text, char why[256])
 	return false;
 }
 
-int wanted_read(struct wanted *w, const char *file, char why[256])
+bool wanted_names_nothing(const struct doctor *d, unsigned int *n, char name[128],
+			  const char **meant)
+{
+	const struct wanted *w = d->wanted;
+	const char *subjects[SHOWN_MAX];
+
+	while (w && *n < w->ignored_count) {
+		const char *check = w->ignored[*n].check, *subject = w->ignored[*n].subject;
+		size_t count = 0;
+		bool found = !*subject;
+
+		(*n)++;
+		for (unsigned int i = 0; i < d->count; i++) {
+			if (strcmp(d->findings[i].check->name, check))
+				continue;
+			found |= !strcmp(d->findings[i].subject, subject);
+			if (count < SHOWN_MAX)
+				subjects[count++] = d->findings[i].subject;
+		}
+		if (found)
+			continue;
+		snprintf(name, 128, "%s:%s", check, subject);
+		*meant = near_name(subject, subjects, count, 0);
+		return true;
+	}
+	return false;
+}
+
+/* A pipe would be read as empty, and other devices have no end. */
+static int read_file(const char *file, char **data, size_t *length, char why[WANTED_WHY])
+{
+	int ret = file_read_regular(file, data, length);
+
+	if (ret == -ENOTSUP)
+		snprintf(why, WANTED_WHY, "%s: not a regular file: write the lines to one", file);
+	else if (ret)
+		snprintf(why, WANTED_WHY, "%s: %s", file, strerror(-ret));
+	return ret;
+}
+
+int wanted_read(struct wanted *w, const char *file, char why[WANTED_WHY])
 {
 	unsigned int number = 0;
-	char *data, from[128];
+	char *data, from[PATH_MAX + 16];
 	size_t length;
-	int ret = file_read("", file, &data, &length);
+	int ret = read_file(file, &data, &length, why);
 
-	if (ret) {
-		snprintf(why, 256, "%.128s: %s", file, strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	if (memchr(data, 0, length)) {
-		snprintf(why, 256, "%.128s: not a text file", file);
+		snprintf(why, WANTED_WHY, "%s: not a text file", file);
 		ret = -EINVAL;
 	}
 	for (char *s = data, *next; !ret && s && *s; s = next) {
 		next = strchr(s, '\n');
 		if (next)
 			*next++ = 0;
-		snprintf(from, sizeof(from), "%.100s:%u", file, ++number);
+		snprintf(from, sizeof(from), "%s:%u", file, ++number);
 		if (!line(w, from, s, why))
 			ret = -EINVAL;
 	}

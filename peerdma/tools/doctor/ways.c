@@ -12,8 +12,7 @@
 
 static void fact(struct way_fact *out, enum way_state state, const char *why, const char *remedy)
 {
-	out->state = state;
-	out->remedy = remedy;
+	*out = (struct way_fact){ .state = state, .remedy = remedy, .finding = -1 };
 	snprintf(out->why, sizeof(out->why), "%s", why ? why : "");
 }
 
@@ -182,6 +181,6 @@ void way_find(struct doctor *d, const struct path *p, enum way way, struct way_f
 		[WAY_P2PDMA] = p2pdma, [WAY_COHERENT] = coherent, [WAY_HOST] = host,
 	};
 
-	*out = (struct way_fact){ .state = STATE_NOT_APPLICABLE };
+	*out = (struct way_fact){ .state = STATE_NOT_APPLICABLE, .finding = -1 };
 	finders[way](d, p, out);
 }

@@ -140,7 +140,7 @@ static int write_entry(const struct tree_entry *e, void *arg)
 		break;
 	case TREE_NODE:
 		fprintf(b->index, "node\t%s\t%u\t%s\n", e->path, e->node.mode & 0xffff,
-			e->node.usable ? "usable" : "-");
+			e->node.usable ? "usable" : e->node.refused ? "refused" : "-");
 		break;
 	case TREE_LIST:
 		/* A folder, even if nothing is in it. */

@@ -47,91 +47,109 @@ static int nvidia_minor(struct tree *t, const struct device *d)
 	       text_u64(word, strlen(word), &n) && n < 4096 ? (int)n : -1;
 }
 
-static bool node_exists(struct tree *t, const char *path)
+/* A container has the nodes of what it was given; a job's device cgroup forbids those of other jobs. */
+enum given { NOT_GIVEN, REFUSED, GIVEN };
+
+static enum given node_given(struct tree *t, const char *path)
 {
 	struct tree_node node;
 
-	return !tree_node(t, path, &node);
+	return tree_node(t, path, &node) ? NOT_GIVEN : node.refused ? REFUSED : GIVEN;
+}
+
+/* Outside of a container what has no node may get one yet. */
+static enum given outside(const struct machine *m, enum given g)
+{
+	return g == NOT_GIVEN && !m->container ? GIVEN : g;
 }
 
 /* NVIDIA's container runtime shows the folders of the GPUs that it gives, a bare /proc those of all. */
-static bool nvidia_given(struct tree *t, const struct device *d)
+static enum given nvidia_given(struct tree *t, const struct device *d, char path[32])
 {
 	const char *names;
-	char path[64];
 
 	if (tree_list(t, NVIDIA_GPUS, &names) || !*names)
-		return true;
-	snprintf(path, sizeof(path), "/dev/nvidia%d", d->minor);
-	return d->minor >= 0 && node_exists(t, path);
+		return GIVEN;
+	snprintf(path, 32, "/dev/nvidia%d", d->minor);
+	return d->minor < 0 ? NOT_GIVEN : node_given(t, path);
 }
 
 /* By a render node, as the kernel's graphics drivers (amdgpu, xe) make one; softgpu has a node of its own, too. */
-static bool has_node(struct tree *t, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s%.32s",
-		 strncmp(name, "renderD", 7) ? "/dev/" : "/dev/dri/", name);
-	return node_exists(t, path);
-}
-
-static bool drm_given(struct tree *t, const struct device *d)
+static enum given drm_given(struct tree *t, const struct device *d, char path[32])
 {
 	bool softgpu = device_is_softgpu(d);
+	enum given best = NOT_GIVEN;
 	const char *names;
-	char path[128];
+	char folder[128];
 
-	snprintf(path, sizeof(path), PCI_DEVICES "%s/%s", d->name, softgpu ? "softgpu" : "drm");
-	if (tree_list(t, path, &names) || !*names)
-		return true;
-	for (; *names; names = tree_next(names)) {
-		if ((softgpu || !strncmp(names, "renderD", 7)) && has_node(t, names))
-			return true;
-	}
-	return false;
-}
+	snprintf(folder, sizeof(folder), PCI_DEVICES "%s/%s", d->name, softgpu ? "softgpu" : "drm");
+	if (tree_list(t, folder, &names) || !*names)
+		return GIVEN;
+	for (; *names && best != GIVEN; names = tree_next(names)) {
+		enum given g;
 
-static bool rdma_given(const struct machine *m, const struct rdma_name *r)
-{
-	char path[64];
-
-	/* Finding a node's number takes as long as there are devices. */
-	if (!m->container)
-		return true;
-	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", rdma_uverbs(m->tree, r->name));
-	return node_exists(m->tree, path);
-}
-
-/* One that has no RDMA device is used by its network device. */
-static bool adapter_given(const struct machine *m, const struct device *d)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < m->rdma_count; i++) {
-		if (m->rdma[i].function != (int)(d - m->devices))
+		if (!softgpu && strncmp(names, "renderD", 7))
 			continue;
-		if (m->rdma[i].given)
-			return true;
-		any = true;
+		snprintf(path, 32, "/dev/%s%.16s", softgpu ? "" : "dri/", names);
+		g = node_given(t, path);
+		best = g > best ? g : best;
 	}
-	return !any && d->rdma == RDMA_NONE;
+	return best;
+}
+
+static enum given rdma_given(const struct machine *m, const struct rdma_name *r, char path[32])
+{
+	snprintf(path, 32, "/dev/infiniband/uverbs%d", r->uverbs);
+	return outside(m, r->uverbs < 0 ? NOT_GIVEN : node_given(m->tree, path));
+}
+
+static void set(struct device *d, enum given g, const char *path)
+{
+	d->given = g == GIVEN;
+	snprintf(d->refused, sizeof(d->refused), "%s", g == REFUSED ? path : "");
+}
+
+static void adapters_given(struct machine *m)
+{
+	char path[32];
+
+	/* One that has no RDMA device is used by its network device. */
+	for (unsigned int i = 0; i < m->count; i++)
+		m->devices[i].given = m->devices[i].kind != DEVICE_NIC || !m->container ||
+			m->devices[i].rdma == RDMA_NONE;
+	for (unsigned int i = 0; i < m->rdma_count; i++) {
+		if (m->rdma[i].function >= 0)
+			m->devices[m->rdma[i].function].given = false;
+	}
+	/* Of several that an adapter has, one is enough. */
+	for (unsigned int i = 0; i < m->rdma_count; i++) {
+		struct rdma_name *r = &m->rdma[i];
+		struct device *d = r->function < 0 ? NULL : &m->devices[r->function];
+		enum given g = rdma_given(m, r, path);
+
+		r->given = g == GIVEN;
+		if (d && !d->given)
+			set(d, g, path);
+	}
+}
+
+static void gpu_given(struct machine *m, struct device *d)
+{
+	char path[32] = "";
+	enum given g;
+
+	if (d->vendor == 0x10de)
+		d->minor = nvidia_minor(m->tree, d);
+	g = d->vendor == 0x10de ? nvidia_given(m->tree, d, path) : drm_given(m->tree, d, path);
+	set(d, outside(m, g), path);
 }
 
 void given_read(struct machine *m)
 {
-	for (unsigned int i = 0; i < m->rdma_count; i++)
-		m->rdma[i].given = rdma_given(m, &m->rdma[i]);
+	adapters_given(m);
 	for (unsigned int i = 0; i < m->count; i++) {
-		struct device *d = &m->devices[i];
-
-		d->minor = d->kind == DEVICE_GPU && d->vendor == 0x10de ?
-			nvidia_minor(m->tree, d) : -1;
-		d->given = true;
-		if (m->container && d->kind == DEVICE_GPU)
-			d->given = d->vendor == 0x10de ? nvidia_given(m->tree, d) :
-				drm_given(m->tree, d);
-		else if (m->container && d->kind == DEVICE_NIC)
-			d->given = adapter_given(m, d);
+		m->devices[i].minor = -1;
+		if (m->devices[i].kind == DEVICE_GPU)
+			gpu_given(m, &m->devices[i]);
 	}
 }

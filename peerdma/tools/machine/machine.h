@@ -107,7 +107,9 @@ struct device {
 	enum rdma_state rdma;
 	enum port_state ports;
 	int minor;		/* NVIDIA's driver's number: /dev/nvidiaN; -1: not known */
-	bool given;		/* false: it is the host's, and this container was not given it */
+	/* false: it is the host's, and this container was not given it; or another job's (`refused`) */
+	bool given;
+	char refused[32];	/* the node that the process's device cgroup forbids; "" none */
 };
 
 enum confidential {
@@ -120,7 +122,10 @@ enum confidential {
 struct rdma_name {
 	char name[64], part[64];	/* part: "mlx5_core.sf.4"; "" the function itself */
 	int function;			/* -1: none that is known */
-	bool given;			/* false: this container was not given its node */
+	/* N of its node /dev/infiniband/uverbsN, which is any number; -1: not known */
+	int uverbs;
+	/* false: this container, or this job, was not given its node */
+	bool given;
 };
 
 enum arch { ARCH_UNKNOWN, ARCH_X86, ARCH_ARM64, ARCH_POWER };
@@ -206,15 +211,15 @@ void gpu_memory_read(struct tree *t, struct device *d);
 
 /* rdma_device.c: rdma and ports of all devices, and the list of RDMA devices.  0 or -ENOMEM. */
 int rdma_read(struct machine *m);
+/* By name; NULL: there is none. */
+struct rdma_name *rdma_find(const struct machine *m, const char *name);
 enum port_state rdma_ports(struct tree *t, const char *device);
-/* N of its node /dev/infiniband/uverbsN, which is not its number among the devices; -1: none, or not known. */
-int rdma_uverbs(struct tree *t, const char *device);
 
 /* nvidia_proc.c: "Model" or "Device Minor" of NVIDIA's GPU, as its driver says.  false: it does not. */
 bool nvidia_information(struct tree *t, const struct device *d, const char *key, char *out,
 			size_t size);
 
-/* given.c: minor and given; of RDMA devices, given. */
+/* given.c: minor, given and refused; of RDMA devices, given. */
 bool in_container(struct tree *t);
 void given_read(struct machine *m);
 

@@ -62,23 +62,39 @@ enum port_state rdma_ports(struct tree *t, const char *device)
 	return best;
 }
 
-int rdma_uverbs(struct tree *t, const char *device)
+static int by_name(const void *name, const void *r)
+{
+	return strcmp(name, ((const struct rdma_name *)r)->name);
+}
+
+/* The list is as the tree lists the folder: sorted. */
+struct rdma_name *rdma_find(const struct machine *m, const char *name)
+{
+	return m->rdma_count ? bsearch(name, m->rdma, m->rdma_count, sizeof(m->rdma[0]), by_name) :
+	       NULL;
+}
+
+/* Each node says whose it is: once through all of them, not once for each device. */
+static void read_uverbs(struct machine *m)
 {
 	char path[128], name[64];
-	const char *names;
+	const char *names = "";
+	struct rdma_name *r;
 	uint64_t n;
 
-	if (tree_list(t, RDMA_VERBS, &names))
-		return -1;
+	if (tree_list(m->tree, RDMA_VERBS, &names))
+		return;
 	for (; *names; names = tree_next(names)) {
 		if (strncmp(names, "uverbs", 6) ||
 		    !text_u64(names + 6, strlen(names + 6), &n) || n > 65535)
 			continue;
 		snprintf(path, sizeof(path), RDMA_VERBS "/uverbs%u/ibdev", (unsigned int)n);
-		if (!tree_word(t, path, name, sizeof(name)) && !strcmp(name, device))
-			return (int)n;
+		if (tree_word(m->tree, path, name, sizeof(name)))
+			continue;
+		r = rdma_find(m, name);
+		if (r && r->uverbs < 0)
+			r->uverbs = (int)n;
 	}
-	return -1;
 }
 
 /* The last PCI function in the way down to it, and what stands below that: "mlx5_core.sf.4". */
@@ -202,9 +218,11 @@ int rdma_read(struct machine *m)
 		struct rdma_name *r = &m->rdma[m->rdma_count++];
 
 		snprintf(r->name, sizeof(r->name), "%s", s);
+		r->uverbs = -1;
 		find_function(m, r);
 		if (r->function >= 0)
 			of_function(m, r);
 	}
+	read_uverbs(m);
 	return 0;
 }

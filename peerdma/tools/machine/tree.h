@@ -55,6 +55,8 @@ int tree_put(struct tree *t, const char *path, const char *data, size_t length);
 struct tree_node {
 	mode_t mode;		/* type and rights */
 	bool usable;		/* the caller may read and write it */
+	/* Its device cgroup forbids it, whatever the rights: the device is another job's */
+	bool refused;
 };
 int tree_node(struct tree *t, const char *path, struct tree_node *node);
 

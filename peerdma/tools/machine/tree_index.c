@@ -54,6 +54,7 @@ static bool index_line(struct tree *t, const char *line, const char *end)
 		if (e) {
 			e->node.mode = (mode_t)number;
 			e->node.usable = field_is(&fields[3], "usable");
+			e->node.refused = field_is(&fields[3], "refused");
 		}
 		return e;
 	}

@@ -144,6 +144,8 @@ int tree_node(struct tree *t, const char *path, struct tree_node *node)
 		if (!e->error) {
 			e->node.mode = st.st_mode;
 			e->node.usable = !access(path, R_OK | W_OK);
+			/* EACCES: its rights; EPERM: what cgroups and systemd forbid (inode_permission() of Linux) */
+			e->node.refused = !e->node.usable && errno == EPERM;
 		}
 	}
 	*node = e->node;

@@ -282,7 +282,7 @@ static int caches(const struct tool *tool, struct metrics *m)
  */
 static bool what_is_wanted(const struct tool *tool, struct wanted *wanted, struct metrics *m)
 {
-	char why[256];
+	char why[WANTED_WHY];
 	int ret;
 
 	/* Before the file, which may have as many as there is room for. */
