@@ -5,6 +5,7 @@
 # where it has none, and where the file is on no disk.
 # Then the demonstration, on the same disk.
 # vm-with: page-views
+# vm: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch
 # vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
 # vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12
 # vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2
@@ -29,6 +30,7 @@ insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia
 files direct /mnt/disk
 files copied /tmp
+PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile"
 unload_modules softgpu nvidia peerdma peerdma_nvidia
 
 load_modules softgpu nvidia peerdma peerdma_nvidia

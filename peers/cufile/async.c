@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/*
+ * async.c - transfers in CUDA's streams: a host function of the stream gives the transfer to the worker and waits for it.  Sizes
+ * and offsets are read when the stream comes to it.
+ */
+#include <dlfcn.h>
+
+#include "cufile_int.h"
+
+struct request {
+	struct job job;		/* first */
+	CUfileHandle_t fh;
+	void *base;
+	const size_t *size;
+	const off_t *file_offset, *memory_offset;
+	ssize_t *moved;
+	bool write;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	bool over;
+};
+
+static void make(struct job *job)
+{
+	struct request *r = (struct request *)job;
+	ssize_t n = transfer_make(&(struct transfer){ r->fh, r->base, *r->size, *r->file_offset, *r->memory_offset, r->write });
+
+	*r->moved = n == -1 ? -errno : n;
+	pthread_mutex_lock(&r->lock);
+	r->over = true;
+	pthread_cond_signal(&r->ended);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* In the stream's order.  The stream's later work waits until this returns. */
+static void in_stream(void *arg)
+{
+	struct request *r = arg;
+	int error = worker_give(&r->job);
+
+	if (error) {
+		*r->moved = error;
+	} else {
+		pthread_mutex_lock(&r->lock);
+		while (!r->over)
+			pthread_cond_wait(&r->ended, &r->lock);
+		pthread_mutex_unlock(&r->lock);
+	}
+	pthread_cond_destroy(&r->ended);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+typedef CUresult launch_fn(CUstream stream, void (*fn)(void *arg), void *arg);
+
+static launch_fn *launcher(void)
+{
+	static launch_fn *found;
+	void *cuda;
+
+	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) {
+		cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+		if (cuda)
+			__atomic_store_n(&found, (launch_fn *)(uintptr_t)dlsym(cuda, "cuLaunchHostFunc"), __ATOMIC_RELEASE);
+	}
+	return __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+}
+
+static CUfileError_t submit(const struct request *what, CUstream stream)
+{
+	launch_fn *launch = launcher();
+	struct handle *h = handle_get(what->fh);
+	struct request *r;
+	CUresult error;
+
+	if (!h || !what->base || !what->size || !what->file_offset || !what->memory_offset || !what->moved) {
+		if (h)
+			handle_put(h);
+		if (what->moved)
+			*what->moved = -EINVAL;
+		return status(CU_FILE_INVALID_VALUE);
+	}
+	handle_put(h);
+	if (!launch)
+		return status(CU_FILE_ASYNC_NOT_SUPPORTED);
+	r = malloc(sizeof(*r));
+	if (!r)
+		return status(CU_FILE_NOMEM_ERROR);
+	*r = *what;
+	r->job.fn = make;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->ended, NULL);
+	error = launch(stream, in_stream, r);
+	if (!error)
+		return status(CU_FILE_SUCCESS);
+	free(r);
+	return (CUfileError_t){ CU_FILE_CUDA_DRIVER_ERROR, error };
+}
+
+EXPORT CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+				     off_t *memory_offset, ssize_t *moved, CUstream stream)
+{
+	return submit(&(struct request){ .fh = fh, .base = base, .size = size, .file_offset = file_offset,
+					 .memory_offset = memory_offset, .moved = moved }, stream);
+}
+
+EXPORT CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+				      off_t *memory_offset, ssize_t *moved, CUstream stream)
+{
+	return submit(&(struct request){ .fh = fh, .base = base, .size = size, .file_offset = file_offset,
+					 .memory_offset = memory_offset, .moved = moved, .write = true }, stream);
+}
+
+/* A stream needs no preparation here. */
+EXPORT CUfileError_t cuFileStreamRegister(CUstream stream, unsigned int flags)
+{
+	(void)stream;
+	return status(flags > 0xf ? CU_FILE_INVALID_VALUE : CU_FILE_SUCCESS);
+}
+
+EXPORT CUfileError_t cuFileStreamDeregister(CUstream stream)
+{
+	(void)stream;
+	return status(CU_FILE_SUCCESS);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cufile_int.h - what the files of this libcufile share.  It has the cuFile API on libpeerdma's peerdma_file.h.
+ *
+ *	batch.c, async.c	transfers in batches, and in streams
+ *	io.c			cuFileRead() and cuFileWrite()
+ *	handle.c, buffer.c	registered files and buffers
+ *	driver.c		open, close, properties
+ *	parameters.c, stats.c	settings and counters
+ *	worker.c		one thread that makes transfers for others
+ *
+ * Lock: state.lock guards all tables.  It is not held during a transfer, nor in a call of libpeerdma or CUDA.
+ */
+#pragma once
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cufile.h"
+#include "peerdma_file.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static inline CUfileError_t status(CUfileOpError error)
+{
+	return (CUfileError_t){ .err = error };
+}
+
+/* A registered file: what a CUfileHandle_t points to. */
+struct handle {
+	struct handle *next;
+	struct peerdma_file *file;
+	int fd;			/* the caller's number */
+	unsigned int users;	/* lock: transfers under way */
+	bool gone;		/* lock: deregistered; the last user frees it */
+};
+
+struct buffer {
+	struct buffer *next;
+	uint64_t addr, length;
+};
+
+struct state {
+	pthread_mutex_t lock;
+	long opened;		/* uses of the driver */
+	struct peerdma *ctx;	/* kept from the first use on: its pins are found again */
+	struct peerdma_cache *cache;
+	struct handle *handles;
+	struct buffer *buffers;
+};
+extern struct state state;
+
+static inline void lock(void)
+{
+	pthread_mutex_lock(&state.lock);
+}
+
+static inline void unlock(void)
+{
+	pthread_mutex_unlock(&state.lock);
+}
+
+/* driver.c: the driver is open, or is opened now, as the calls that register do it. */
+CUfileOpError driver_use(void);
+/* handle.c: a registered file, or NULL; handle_put() when the transfer has ended. */
+struct handle *handle_get(CUfileHandle_t fh);
+void handle_put(struct handle *h);
+/* buffer.c: how many bytes a registered buffer has that begins there; 0: there is none. */
+uint64_t buffer_length(const void *base);
+
+struct transfer {
+	CUfileHandle_t fh;
+	void *base;
+	size_t size;
+	off_t file_offset, memory_offset;
+	bool write;
+};
+/* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
+ssize_t transfer_make(const struct transfer *t);
+
+/* worker.c: fn(arg) in a thread of this library that has no CUDA context.  0 or -ENOMEM, -EAGAIN. */
+struct job {
+	struct job *next;
+	void (*fn)(struct job *job);
+};
+int worker_give(struct job *job);
+
+/* stats.c */
+enum counted {
+	COUNT_READ, COUNT_WRITE, COUNT_HANDLE, COUNT_HANDLE_END, COUNT_BUFFER, COUNT_BUFFER_END,
+	COUNT_BATCH_SETUP, COUNT_BATCH_SUBMIT, COUNT_BATCH_CANCEL, COUNT_BATCH_END, COUNT_BATCH_DONE, COUNTED,
+};
+void stats_count(enum counted what, bool ok);
+/* A transfer has ended, which began at this time. */
+void stats_transfer(bool write, ssize_t n, uint64_t began_ns);
+uint64_t now_ns(void);
+/* parameters.c */
+size_t parameter_size(CUFileSizeTConfigParameter_t param);
+void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
+bool parameter_bool(CUFileBoolConfigParameter_t param);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+/*
+ * parameters.c - cuFile's settings.  They are kept and returned.  Three have an effect here: whether transfers may be copied
+ * (ALLOW_COMPAT_MODE), the size of a batch, and what the properties report.
+ */
+#include "cufile_int.h"
+
+static struct {
+	size_t value, min, max;
+} sizes[] = {
+	[CUFILE_PARAM_PROFILE_STATS] = { 0, 0, 3 },
+	[CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH] = { 128, 0, 1024 },
+	[CUFILE_PARAM_EXECUTION_MAX_IO_THREADS] = { 4, 0, 64 },
+	[CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB] = { 8192, 64, 16777216 },
+	[CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM] = { 4, 0, 64 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB] = { 16384, 4, 16777216 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB] = { 131072, 4, 16777216 },
+	[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB] = { 1024, 4, 16777216 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = { 33554432, 4, 1073741824 },
+	[CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE] = { 128, 1, 4096 },
+	[CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB] = { 4, 0, 16777216 },
+	[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS] = { 0, 0, 3600000 },
+};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+#define BOOLS (CUFILE_PARAM_GDS_FALLBACK_IO + 1)
+static bool bools[BOOLS] = {
+	[CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE] = true,
+	[CUFILE_PARAM_PROPERTIES_ALLOW_SYSTEM_MEMORY] = true,
+	[CUFILE_PARAM_EXECUTION_PARALLEL_IO] = true,
+};
+
+#define STRING_MAX 256
+static char strings[][STRING_MAX] = {
+	[CUFILE_PARAM_LOGGING_LEVEL] = "ERROR", [CUFILE_PARAM_ENV_LOGFILE_PATH] = "", [CUFILE_PARAM_LOG_DIR] = "",
+	[CUFILE_PARAM_RDMA_TRANSPORT] = "",
+};
+#define STRINGS (sizeof(strings) / sizeof(strings[0]))
+
+#define SLABS_MAX 16
+static struct {
+	size_t size[SLABS_MAX], count[SLABS_MAX];
+	int n;
+} slabs = { { 4, 1024, 16384 }, { 128, 64, 64 }, 3 };
+
+size_t parameter_size(CUFileSizeTConfigParameter_t param)
+{
+	size_t value;
+
+	lock();
+	value = sizes[param].value;
+	unlock();
+	return value;
+}
+
+void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value)
+{
+	lock();
+	sizes[param].value = value;
+	unlock();
+}
+
+bool parameter_bool(CUFileBoolConfigParameter_t param)
+{
+	bool value;
+
+	lock();
+	value = bools[param];
+	unlock();
+	return value;
+}
+
+EXPORT CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value)
+{
+	if (!value || (unsigned int)param >= SIZES)
+		return status(CU_FILE_INVALID_VALUE);
+	*value = parameter_size(param);
+	return status(CU_FILE_SUCCESS);
+}
+
+/* Settings are made before the driver is opened. */
+static CUfileOpError may_set(void)
+{
+	return cuFileUseCount() ? CU_FILE_DRIVER_ALREADY_OPEN : CU_FILE_SUCCESS;
+}
+
+EXPORT CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value)
+{
+	CUfileOpError error = may_set();
+
+	if (!error && ((unsigned int)param >= SIZES || value < sizes[param].min || value > sizes[param].max))
+		error = CU_FILE_INVALID_VALUE;
+	if (!error)
+		parameter_set_size(param, value);
+	return status(error);
+}
+
+EXPORT CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min, size_t *max)
+{
+	if (!min || !max || (unsigned int)param >= SIZES)
+		return status(CU_FILE_INVALID_VALUE);
+	*min = sizes[param].min;
+	*max = sizes[param].max;
+	return status(CU_FILE_SUCCESS);
+}
+
+EXPORT CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value)
+{
+	if (!value || (unsigned int)param >= BOOLS)
+		return status(CU_FILE_INVALID_VALUE);
+	*value = parameter_bool(param);
+	return status(CU_FILE_SUCCESS);
+}
+
+EXPORT CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value)
+{
+	CUfileOpError error = may_set();
+
+	if (!error && (unsigned int)param >= BOOLS)
+		error = CU_FILE_INVALID_VALUE;
+	if (!error) {
+		lock();
+		bools[param] = value;
+		unlock();
+	}
+	return status(error);
+}
+
+EXPORT CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *text, int len)
+{
+	CUfileOpError error = CU_FILE_INVALID_VALUE;
+
+	if (!text || len <= 0 || (unsigned int)param >= STRINGS)
+		return status(error);
+	lock();
+	if (strlen(strings[param]) < (size_t)len) {
+		strcpy(text, strings[param]);
+		error = CU_FILE_SUCCESS;
+	}
+	unlock();
+	return status(error);
+}
+
+EXPORT CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char *text)
+{
+	CUfileOpError error = may_set();
+
+	if (!error && (!text || (unsigned int)param >= STRINGS || strlen(text) >= STRING_MAX))
+		error = CU_FILE_INVALID_VALUE;
+	if (!error) {
+		lock();
+		strcpy(strings[param], text);
+		unlock();
+	}
+	return status(error);
+}
+
+EXPORT CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size, const size_t *count, int len)
+{
+	CUfileOpError error = may_set();
+
+	if (!error && (!size || !count || len <= 0 || len > SLABS_MAX))
+		error = CU_FILE_INVALID_VALUE;
+	if (!error) {
+		lock();
+		memcpy(slabs.size, size, (size_t)len * sizeof(*size));
+		memcpy(slabs.count, count, (size_t)len * sizeof(*count));
+		slabs.n = len;
+		unlock();
+	}
+	return status(error);
+}
+
+EXPORT CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size, size_t *count, int len)
+{
+	CUfileOpError error = CU_FILE_INVALID_VALUE;
+
+	if (!size || !count)
+		return status(error);
+	lock();
+	if (len == slabs.n) {
+		memcpy(size, slabs.size, (size_t)len * sizeof(*size));
+		memcpy(count, slabs.count, (size_t)len * sizeof(*count));
+		error = CU_FILE_SUCCESS;
+	}
+	unlock();
+	return status(error);
+}

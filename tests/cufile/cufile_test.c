@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cufile_test.c - libcufile.so.0: data, batches, streams, and the answers to misuse, which are those of NVIDIA's libcufile 1.15.1 on
+ * a machine with an H200 where a comment says so.
+ *
+ *	cufile_test FOLDER
+ */
+#include <fcntl.h>
+
+#include "../check.h"
+#include "cufile.h"
+
+#define LENGTH	(1UL << 20)
+#define PIECES	16
+#define PIECE	(LENGTH / PIECES)
+
+#define STATUS(call, want)	EXPECT((call).err, want)
+
+static const char *folder;
+static CUdeviceptr gpu;
+static char *memory;		/* gpu, as cuFile takes it */
+static unsigned char bytes[LENGTH];
+
+static int make_file(void)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/cufile.XXXXXX", folder);
+	fd = mkostemp(path, O_CLOEXEC);
+	MUST(fd >= 0, "%s: %s", path, strerror(errno));
+	unlink(path);
+	return fd;
+}
+
+static CUfileHandle_t handle(int fd)
+{
+	CUfileDescr_t d = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd };
+	CUfileHandle_t fh = NULL;
+
+	STATUS(cuFileHandleRegister(&fh, &d), CU_FILE_SUCCESS);
+	return fh;
+}
+
+static void fill(unsigned char seed)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		bytes[i] = (unsigned char)(seed + i + i / 4096);
+	MUST(!cuMemcpyHtoD(gpu, bytes, LENGTH));
+}
+
+static bool gpu_is_same(void)
+{
+	static unsigned char back[LENGTH];
+
+	return !cuMemcpyDtoH(back, gpu, LENGTH) && !memcmp(back, bytes, LENGTH);
+}
+
+static bool file_is_same(int fd)
+{
+	static unsigned char back[LENGTH];
+
+	return pread(fd, back, LENGTH, 0) == (ssize_t)LENGTH && !memcmp(back, bytes, LENGTH);
+}
+
+/* ---- reads and writes ---- */
+
+static void data(void)
+{
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+
+	fill(1);
+	EXPECT(cuFileWrite(fh, memory, LENGTH, 0, 0), LENGTH);
+	CHECK(file_is_same(fd));
+	MUST(!cuMemsetD8(gpu, 0, LENGTH));
+	/* In pieces, by the offset in memory, with a buffer that is registered. */
+	STATUS(cuFileBufRegister(memory, LENGTH, 0), CU_FILE_SUCCESS);
+	for (size_t i = 0; i < PIECES; i++)
+		EXPECT(cuFileRead(fh, memory, PIECE, (off_t)(i * PIECE), (off_t)(i * PIECE)), PIECE);
+	CHECK(gpu_is_same());
+	EXPECT(cuFileRead(fh, memory, LENGTH, LENGTH, 0), 0);
+	EXPECT(cuFileRead(fh, memory, LENGTH, LENGTH - 1000, 0), 1000);
+	EXPECT(cuFileRead(fh, memory, 0, 0, 0), 0);
+	STATUS(cuFileBufDeregister(memory), CU_FILE_SUCCESS);
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* ---- misuse ---- */
+
+static void wrong_handles(void)
+{
+	CUfileDescr_t d = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = -1 };
+	CUfileHandle_t fh, again;
+	int fd = make_file(), ends[2];
+
+	STATUS(cuFileHandleRegister(&fh, NULL), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileHandleRegister(NULL, &d), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileHandleRegister(&fh, &d), CU_FILE_INVALID_VALUE);
+	MUST(!pipe(ends));
+	d.handle.fd = ends[0];
+	STATUS(cuFileHandleRegister(&fh, &d), CU_FILE_INVALID_FILE_TYPE);
+	d.type = CU_FILE_HANDLE_TYPE_OPAQUE_WIN32;
+	STATUS(cuFileHandleRegister(&fh, &d), CU_FILE_PLATFORM_NOT_SUPPORTED);
+	fh = handle(fd);
+	d = (CUfileDescr_t){ .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd };
+	STATUS(cuFileHandleRegister(&again, &d), CU_FILE_HANDLE_ALREADY_REGISTERED);
+	cuFileHandleDeregister(fh);
+	/* A handle that was deregistered, twice, and one that never was: as on an H200's machine. */
+	cuFileHandleDeregister(fh);
+	errno = 0;
+	EXPECT(cuFileRead(fh, memory, 4096, 0, 0), -1);
+	EXPECT(errno, EINVAL);
+	errno = 0;
+	EXPECT(cuFileWrite((CUfileHandle_t)&d, memory, 4096, 0, 0), -1);
+	EXPECT(errno, EINVAL);
+	close(ends[0]);
+	close(ends[1]);
+	close(fd);
+}
+
+static void wrong_buffers(void)
+{
+	static char host[4096];
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUdeviceptr freed;
+
+	/* As on an H200's machine. */
+	STATUS(cuFileBufRegister(memory, 65536, 0), CU_FILE_SUCCESS);
+	STATUS(cuFileBufRegister(memory, 65536, 0), CU_FILE_MEMORY_ALREADY_REGISTERED);
+	STATUS(cuFileBufRegister(memory + 4096, 4096, 7), CU_FILE_SUCCESS);
+	STATUS(cuFileBufRegister(host, sizeof(host), 0), CU_FILE_SUCCESS);
+	STATUS(cuFileBufRegister(memory + 8192, 0, 0), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileBufRegister(memory + 8192, LENGTH, 0), CU_FILE_CUDA_POINTER_RANGE_ERROR);
+	STATUS(cuFileBufDeregister(memory + 12288), CU_FILE_MEMORY_NOT_REGISTERED);
+	/* Beyond what is registered; and before the beginning. */
+	EXPECT(cuFileRead(fh, memory, 65537, 0, 0), -CU_FILE_INVALID_VALUE);
+	EXPECT(cuFileRead(fh, memory, 1, 0, 65536), -CU_FILE_INVALID_VALUE);
+	EXPECT(cuFileRead(fh, memory, 1, -1, 0), -CU_FILE_INVALID_VALUE);
+	EXPECT(cuFileRead(fh, memory, 1, 0, -1), -CU_FILE_INVALID_VALUE);
+	EXPECT(cuFileRead(fh, NULL, 1, 0, 0), -CU_FILE_INVALID_VALUE);
+	STATUS(cuFileBufDeregister(memory), CU_FILE_SUCCESS);
+	STATUS(cuFileBufDeregister(memory + 4096), CU_FILE_SUCCESS);
+	STATUS(cuFileBufDeregister(host), CU_FILE_SUCCESS);
+	STATUS(cuFileBufDeregister(host), CU_FILE_MEMORY_NOT_REGISTERED);
+	/* Freed while it was registered. */
+	MUST(!cuMemAlloc(&freed, 65536));
+	STATUS(cuFileBufRegister((void *)(uintptr_t)freed, 65536, 0), CU_FILE_SUCCESS);
+	EXPECT(cuFileWrite(fh, (void *)(uintptr_t)freed, 65536, 0, 0), 65536);
+	MUST(!cuMemFree(freed));
+	CHECK(cuFileRead(fh, (void *)(uintptr_t)freed, 65536, 0, 0) < 0);
+	STATUS(cuFileBufDeregister((void *)(uintptr_t)freed), CU_FILE_SUCCESS);
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* ---- batches ---- */
+
+static void batches(void)
+{
+	CUfileIOParams_t p[PIECES] = { 0 };
+	CUfileIOEvents_t events[PIECES];
+	CUfileBatchHandle_t batch = NULL;
+	int fd = make_file(), seen[PIECES] = { 0 };
+	CUfileHandle_t fh = handle(fd);
+	struct timespec soon = { .tv_nsec = 1000000 };
+	unsigned int n = PIECES, all = 0;
+
+	fill(7);
+	STATUS(cuFileBatchIOSetUp(&batch, 0), CU_FILE_INTERNAL_BATCH_SETUP_ERROR);
+	STATUS(cuFileBatchIOSetUp(&batch, 100000), CU_FILE_INTERNAL_BATCH_SETUP_ERROR);
+	STATUS(cuFileBatchIOSetUp(&batch, PIECES), CU_FILE_SUCCESS);
+	for (unsigned int i = 0; i < PIECES; i++) {
+		p[i].mode = CUFILE_BATCH;
+		p[i].fh = fh;
+		p[i].opcode = CUFILE_WRITE;
+		p[i].cookie = &p[i];
+		p[i].u.batch.devPtr_base = memory;
+		p[i].u.batch.devPtr_offset = p[i].u.batch.file_offset = (off_t)(i * PIECE);
+		p[i].u.batch.size = PIECE;
+	}
+	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
+	STATUS(cuFileBatchIOSubmit(batch, 1, p, 0), CU_FILE_BATCH_FULL);
+	STATUS(cuFileBatchIOGetStatus(batch, PIECES + 1, &n, events, NULL), CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
+	while (all < PIECES) {
+		n = PIECES;
+		STATUS(cuFileBatchIOGetStatus(batch, 1, &n, events, NULL), CU_FILE_SUCCESS);
+		for (unsigned int i = 0; i < n; i++) {
+			CHECK(events[i].status == CUFILE_COMPLETE && events[i].ret == PIECE);
+			seen[(CUfileIOParams_t *)events[i].cookie - p]++;
+		}
+		all += n;
+	}
+	for (unsigned int i = 0; i < PIECES; i++)
+		EXPECT(seen[i], 1);
+	CHECK(file_is_same(fd));
+	/* Nothing is left: no wait. */
+	n = PIECES;
+	STATUS(cuFileBatchIOGetStatus(batch, 1, &n, events, &soon), CU_FILE_SUCCESS);
+	EXPECT(n, 0);
+	/* One that cannot be made is refused with all others: as on an H200's machine. */
+	p[1].fh = p;
+	STATUS(cuFileBatchIOSubmit(batch, 2, p, 0), CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR);
+	p[1].fh = fh;
+	/* Cancelled: each is reported, made or not. */
+	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
+	STATUS(cuFileBatchIOCancel(batch), CU_FILE_SUCCESS);
+	n = PIECES;
+	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
+	EXPECT(n, PIECES);
+	/* Destroyed while they are being made. */
+	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
+	cuFileBatchIODestroy(batch);
+	cuFileBatchIODestroy(NULL);
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* ---- streams ---- */
+
+static void streams(void)
+{
+	size_t size = LENGTH, half = LENGTH / 2;
+	off_t zero = 0, middle = LENGTH / 2;
+	ssize_t moved = -5, written = -5;
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUstream stream;
+
+	MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	STATUS(cuFileStreamRegister(stream, 0xf), CU_FILE_SUCCESS);
+	STATUS(cuFileStreamRegister(stream, 0x10), CU_FILE_INVALID_VALUE);
+	fill(9);
+	/* In order: written from memory, which is then cleared, and read again. */
+	STATUS(cuFileWriteAsync(fh, memory, &size, &zero, &zero, &written, stream), CU_FILE_SUCCESS);
+	MUST(!cuMemsetD8Async(gpu, 0, LENGTH, stream));
+	STATUS(cuFileReadAsync(fh, memory, &half, &zero, &zero, &moved, stream), CU_FILE_SUCCESS);
+	STATUS(cuFileReadAsync(fh, memory, &half, &middle, &middle, &moved, stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamSynchronize(stream));
+	EXPECT(written, LENGTH);
+	EXPECT(moved, LENGTH / 2);
+	CHECK(gpu_is_same() && file_is_same(fd));
+	/* As on an H200's machine. */
+	STATUS(cuFileReadAsync(&size, memory, &size, &zero, &zero, &moved, stream), CU_FILE_INVALID_VALUE);
+	EXPECT(moved, -EINVAL);
+	STATUS(cuFileReadAsync(fh, memory, NULL, &zero, &zero, &moved, stream), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileStreamDeregister(stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamDestroy(stream));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* ---- the driver, parameters, statistics ---- */
+
+static void driver(void)
+{
+	CUfileDrvProps_t props;
+	size_t value, min, max;
+	int version;
+	bool on;
+	char text[300];
+
+	STATUS(cuFileGetVersion(&version), CU_FILE_SUCCESS);
+	EXPECT(version, 1150);
+	EXPECT(cuFileUseCount(), 0);
+	STATUS(cuFileDriverGetProperties(&props), CU_FILE_DRIVER_NOT_INITIALIZED);
+	STATUS(cuFileDriverClose(), CU_FILE_DRIVER_NOT_INITIALIZED);
+	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64), CU_FILE_SUCCESS);
+	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 0), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &min, &max), CU_FILE_SUCCESS);
+	CHECK(min <= 64 && max >= 64);
+	STATUS(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, "/tmp"), CU_FILE_SUCCESS);
+	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
+	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
+	EXPECT(cuFileUseCount(), 2);
+	STATUS(cuFileDriverClose(), CU_FILE_SUCCESS);
+	/* Settings are made before. */
+	STATUS(cuFileSetParameterBool(CUFILE_PARAM_FORCE_COMPAT_MODE, true), CU_FILE_DRIVER_ALREADY_OPEN);
+	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value), CU_FILE_SUCCESS);
+	EXPECT(value, 64);
+	STATUS(cuFileGetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, &on), CU_FILE_SUCCESS);
+	CHECK(on);
+	STATUS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)), CU_FILE_SUCCESS);
+	CHECK(!strcmp(text, "/tmp"));
+	STATUS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, 4), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileDriverSetMaxDirectIOSize(8192), CU_FILE_SUCCESS);
+	STATUS(cuFileDriverSetMaxDirectIOSize(3), CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
+	STATUS(cuFileDriverGetProperties(&props), CU_FILE_SUCCESS);
+	CHECK(props.nvfs.max_direct_io_size == 8192 && props.max_device_cache_size == 131072 && props.max_batch_io_size == 64);
+	STATUS(cuFileDriverSetMaxDirectIOSize(16384), CU_FILE_SUCCESS);
+	CHECK(!strcmp(cufileop_status_error(CU_FILE_BATCH_FULL), "the batch is full"));
+}
+
+static void statistics(void)
+{
+	CUfileStatsLevel1_t one;
+	CUfileStatsLevel2_t two;
+	CUfileStatsLevel3_t three;
+	int fd = make_file(), level;
+	CUfileHandle_t fh;
+
+	STATUS(cuFileStatsStart(), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileSetStatsLevel(4), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileSetStatsLevel(2), CU_FILE_SUCCESS);
+	STATUS(cuFileGetStatsLevel(&level), CU_FILE_SUCCESS);
+	EXPECT(level, 2);
+	STATUS(cuFileStatsStart(), CU_FILE_SUCCESS);
+	fh = handle(fd);
+	EXPECT(cuFileWrite(fh, memory, 8192, 0, 0), 8192);
+	EXPECT(cuFileRead(fh, memory, 4096, 0, 0), 4096);
+	EXPECT(cuFileRead(&fd, memory, 4096, 0, 0), -1);
+	cuFileHandleDeregister(fh);
+	STATUS(cuFileStatsStop(), CU_FILE_SUCCESS);
+	EXPECT(cuFileRead(&fd, memory, 4096, 0, 0), -1);
+	STATUS(cuFileGetStatsL1(&one), CU_FILE_SUCCESS);
+	CHECK(one.read_ops.ok == 1 && one.read_ops.err == 1 && one.write_ops.ok == 1 && one.read_bytes == 4096 && one.write_bytes == 8192);
+	CHECK(one.hdl_register_ops.ok == 1 && one.hdl_deregister_ops.ok == 1);
+	STATUS(cuFileGetStatsL2(&two), CU_FILE_SUCCESS);
+	CHECK(two.read_size_kb_hist[3] == 1 && two.write_size_kb_hist[4] == 1);
+	STATUS(cuFileGetStatsL3(&three), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileStatsReset(), CU_FILE_SUCCESS);
+	STATUS(cuFileGetStatsL1(&one), CU_FILE_SUCCESS);
+	CHECK(!one.read_ops.ok && !one.write_bytes);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	CUdevice device;
+	CUcontext context;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: cufile_test FOLDER\n");
+		return 2;
+	}
+	folder = argv[1];
+	MUST(!cuInit(0) && !cuDeviceGet(&device, 0) && !cuDevicePrimaryCtxRetain(&context, device) && !cuCtxSetCurrent(context));
+	MUST(!cuMemAlloc(&gpu, LENGTH));
+	memory = (char *)(uintptr_t)gpu;
+	driver();
+	data();
+	wrong_handles();
+	wrong_buffers();
+	batches();
+	streams();
+	statistics();
+	return check_end("cuFile");
+}
