@@ -21,7 +21,8 @@ static const char usage[] =
 	"\n"
 	"Shows what libpeerdma gives to this process, and to programs that are started in\n"
 	"the same way (user, environment, container): back-ends, GPU libraries, monitors,\n"
-	"verbs and IPC; each on, off or unknown, and why. Then limits and environment.\n"
+	"verbs and IPC; each on, off or unknown, and why. Then preloaded libraries that\n"
+	"intercept calls for memory, limits and environment.\n"
 	"Loads the libraries of CUDA, HSA and verbs, but initializes none.\n"
 	"\n"
 	"  --json   one JSON object, schema peerdma-info/1\n"
@@ -46,6 +47,11 @@ static char *cleaned(const char *s, size_t length)
 	return need(text_clean(s, length));
 }
 
+char *info_cleaned(const char *s)
+{
+	return cleaned(s, strlen(s));
+}
+
 /* ---- the parts of the library ---- */
 
 /*
@@ -66,7 +72,7 @@ static void load_libraries(struct info *info)
 		why = dlerror();
 		if (!why)
 			why = "cannot be loaded";
-		info->libraries[i].why = cleaned(why, strlen(why));
+		info->libraries[i].why = info_cleaned(why);
 	}
 }
 
@@ -211,6 +217,8 @@ static void info_free(struct info *info)
 {
 	for (size_t i = 0; i < INFO_LIBRARIES; i++)
 		free(info->libraries[i].why);
+	for (size_t i = 0; i < info->intercepted_count; i++)
+		free(info->intercepted[i].file);
 	for (size_t i = 0; i < info->variable_count; i++) {
 		free(info->variables[i].name);
 		free(info->variables[i].value);
@@ -247,6 +255,7 @@ int cmd_info(struct tool *tool, int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	load_libraries(&info);
+	info_intercepted(&info);
 	begin_monitor();
 	if (find_components(&info)) {
 		warn("info: %s", peerdma_last_error());
