@@ -47,11 +47,6 @@ static char *cleaned(const char *s, size_t length)
 	return need(text_clean(s, length));
 }
 
-char *info_cleaned(const char *s)
-{
-	return cleaned(s, strlen(s));
-}
-
 /* ---- the parts of the library ---- */
 
 /*
@@ -72,7 +67,20 @@ static void load_libraries(struct info *info)
 		why = dlerror();
 		if (!why)
 			why = "cannot be loaded";
-		info->libraries[i].why = info_cleaned(why);
+		info->libraries[i].why = cleaned(why, strlen(why));
+	}
+}
+
+static void find_intercepted(struct info *info)
+{
+	const char *call, *file;
+
+	for (size_t i = 0; i < INFO_CALLS; i++) {
+		file = info_interceptor(i, &call);
+		if (file)
+			info->intercepted[info->intercepted_count++] = (struct info_interception){
+				.call = call, .file = cleaned(file, strlen(file)),
+			};
 	}
 }
 
@@ -255,7 +263,7 @@ int cmd_info(struct tool *tool, int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	load_libraries(&info);
-	info_intercepted(&info);
+	find_intercepted(&info);
 	begin_monitor();
 	if (find_components(&info)) {
 		warn("info: %s", peerdma_last_error());

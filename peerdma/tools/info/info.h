@@ -50,10 +50,8 @@ struct info {
 	const char *copy;	/* the method of copies to CPU views */
 };
 
-/* cmd_info.c: a copy without control characters, to be freed. Out of memory: the command ends. */
-char *info_cleaned(const char *s);
-/* intercepted.c */
-void info_intercepted(struct info *info);
+/* intercepted.c: the file that intercepts the call number i (< INFO_CALLS), or NULL. *call: its name. */
+const char *info_interceptor(size_t i, const char **call);
 /* verdict.c: whether GPU memory itself can be pinned; *by: the back-end that decides, or NULL. */
 enum info_direct info_direct(const struct info *info, const struct peerdma_component **by);
 const struct peerdma_component *info_library(const struct info *info);

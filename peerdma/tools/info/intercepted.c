@@ -68,16 +68,12 @@ static const struct link_map *stranger(const char *library, const char *name)
 }
 
 /* The libraries themselves are loaded RTLD_LOCAL, but for the C library: only preloaded ones are found by name. */
-void info_intercepted(struct info *info)
+const char *info_interceptor(size_t i, const char **call)
 {
-	for (size_t i = 0; i < INFO_CALLS; i++) {
-		const struct link_map *object = stranger(calls[i].library, calls[i].name);
+	const struct link_map *object = stranger(calls[i].library, calls[i].name);
 
-		if (!object)
-			continue;
-		info->intercepted[info->intercepted_count++] = (struct info_interception){
-			.call = calls[i].name,
-			.file = info_cleaned(*object->l_name ? object->l_name : "this program"),
-		};
-	}
+	*call = calls[i].name;
+	if (!object)
+		return NULL;
+	return *object->l_name ? object->l_name : "this program";
 }
