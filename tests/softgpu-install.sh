@@ -12,6 +12,8 @@ root=$work/root
 
 DESTDIR=$root "$top/softgpu/install/install.sh" "$moddir"
 version=$(modinfo -F version "$moddir/nvidia.ko")
+# A machine's file, its driver and its libraries are of one release.
+grep -q "SG_RELEASE_DEFAULT_VERSION.*\"$version\"" "$top/softgpu/core/base/release.h" || die "nvidia.ko's version is $version"
 sources=$root/usr/src/nvidia-$version
 
 # ---- by name ----

@@ -18,6 +18,7 @@ static void find(void)
 	loaded.reg_mr_iova = dlsym(library, "ibv_reg_mr_iova");
 	loaded.reg_mr_iova2 = dlsym(library, "ibv_reg_mr_iova2");
 	loaded.reg_dmabuf_mr = dlsym(library, "ibv_reg_dmabuf_mr");
+	loaded.reg_mr_ex = dlsym(library, "ibv_reg_mr_ex");
 	loaded.rereg_mr = dlsym(library, "ibv_rereg_mr");
 	loaded.dereg_mr = dlsym(library, "ibv_dereg_mr");
 	loaded.dealloc_pd = dlsym(library, "ibv_dealloc_pd");

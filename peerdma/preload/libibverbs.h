@@ -20,6 +20,24 @@ struct ibv_mr {
 	uint32_t handle, lkey, rkey;
 };
 
+/* What ibv_reg_mr_ex() takes (rdma-core 60). Later releases have fields behind these; comp_mask says which are meant. */
+struct ibv_mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+};
+
+/* Bits of comp_mask: enum ibv_mr_init_attr_mask. */
+#define MR_IOVA		(1ULL << 0)
+#define MR_ADDR		(1ULL << 1)
+#define MR_FD		(1ULL << 2)
+#define MR_FD_OFFSET	(1ULL << 3)
+#define MR_DMAH		(1ULL << 4)
+
 /* A NULL member: this release of libibverbs has no such call. */
 struct verbs_calls {
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access);
@@ -29,6 +47,7 @@ struct verbs_calls {
 				       unsigned int access);
 	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access);
+	struct ibv_mr *(*reg_mr_ex)(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
 	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 			int access);
 	int (*dereg_mr)(struct ibv_mr *mr);

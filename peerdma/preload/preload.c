@@ -7,6 +7,7 @@
  *   ibv_reg_mr()	of a GPU's memory works where the kernel has no peer-memory client: a dma-buf
  *			of the memory is registered in its place
  *   ibv_reg_dmabuf_mr() works where the device's kernel driver has it and its provider library has not
+ *   ibv_reg_mr_ex()	of an address or of a dma-buf: the same
  *   PEERDMA_VERBS_CACHE=1 keeps registrations for the next ibv_reg_mr() of the same memory
  *   PEERDMA_VERBS_LOG=1 prints each call that this library took over, 0 nothing; else the
  *			first failure is printed
@@ -59,7 +60,7 @@ static void print_failed(const char *call, const void *addr, size_t length)
 
 /* ---- Registering ---- */
 
-enum entry { REG_MR, REG_MR_IOVA, REG_MR_IOVA2 };
+enum entry { REG_MR, REG_MR_IOVA, REG_MR_IOVA2, REG_MR_EX };
 
 struct request {
 	enum entry entry;
@@ -68,9 +69,10 @@ struct request {
 	size_t length;
 	uint64_t iova;
 	unsigned int access;
+	struct ibv_mr_init_attr *attr;	/* REG_MR_EX: as the program gave it */
 };
 
-static const char *const names[] = { "ibv_reg_mr", "ibv_reg_mr_iova", "ibv_reg_mr_iova2" };
+static const char *const names[] = { "ibv_reg_mr", "ibv_reg_mr_iova", "ibv_reg_mr_iova2", "ibv_reg_mr_ex" };
 
 /* libibverbs' calls may call each other, and libpeerdma calls them: those are not a program's. */
 static _Thread_local bool inside;
@@ -81,10 +83,20 @@ static struct ibv_mr *absent(void)
 	return NULL;
 }
 
+/* Nothing is asked but what the calls before ibv_reg_mr_ex() take as arguments: no DMA handle. */
+static bool is_plain(const struct request *r)
+{
+	return !r->attr || (r->attr->comp_mask & ~MR_IOVA) == MR_ADDR;
+}
+
 static struct ibv_mr *by_libibverbs(const struct request *r)
 {
 	const struct verbs_calls *v = verbs_calls();
 
+	if (r->attr && v->reg_mr_ex)
+		return v->reg_mr_ex(r->pd, r->attr);
+	if (!is_plain(r))
+		return absent();
 	if (r->entry == REG_MR)
 		return v->reg_mr ? v->reg_mr(r->pd, r->addr, r->length, (int)r->access) : absent();
 	if (r->entry == REG_MR_IOVA)
@@ -94,11 +106,17 @@ static struct ibv_mr *by_libibverbs(const struct request *r)
 	       absent();
 }
 
+/* libpeerdma's MRs begin at the memory's own address, and have no DMA handle. */
+static bool can_register(const struct request *r)
+{
+	return r->iova == (uintptr_t)r->addr && is_plain(r);
+}
+
 static struct ibv_mr *by_cache(const struct request *r)
 {
 	struct ibv_mr *mr;
 
-	if (!memory_cached() || r->iova != (uintptr_t)r->addr)
+	if (!memory_cached() || !can_register(r))
 		return NULL;
 	mr = memory_reg(r->pd, r->addr, r->length, (int)r->access, true);
 	if (mr)
@@ -112,7 +130,7 @@ static struct ibv_mr *by_libpeerdma(const struct request *r)
 	int error = errno;
 	struct ibv_mr *mr;
 
-	if (!memory_is_gpu(r->addr) || r->iova != (uintptr_t)r->addr) {
+	if (!memory_is_gpu(r->addr) || !can_register(r)) {
 		errno = error;
 		return NULL;
 	}
@@ -167,20 +185,34 @@ static struct ibv_mr *reg(const struct request *r)
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return reg(&(struct request){ REG_MR, pd, addr, length, (uintptr_t)addr,
-				      (unsigned int)access });
+				      .access = (unsigned int)access });
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				      int access)
 {
-	return reg(&(struct request){ REG_MR_IOVA, pd, addr, length, iova, (unsigned int)access });
+	return reg(&(struct request){ REG_MR_IOVA, pd, addr, length, iova,
+				      .access = (unsigned int)access });
 }
 
 /* What the macro ibv_reg_mr() calls where access has optional flags, or is not known when it is compiled. */
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				       unsigned int access)
 {
-	return reg(&(struct request){ REG_MR_IOVA2, pd, addr, length, iova, access });
+	return reg(&(struct request){ REG_MR_IOVA2, pd, addr, length, iova, .access = access });
+}
+
+/* The provider library has no dma-bufs; the device's kernel driver may have them. */
+static struct ibv_mr *dmabuf_by_kernel(const char *call, struct ibv_pd *pd, uint64_t offset,
+				       size_t length, uint64_t iova, int fd, int access)
+{
+	struct ibv_mr *mr = verbs_kernel_reg_dmabuf(verbs_calls()->library, pd, offset, length, iova,
+						    fd, access);
+
+	if (mr)
+		print_done(call, (void *)(uintptr_t)offset, length, mr,
+			   "by the kernel, not the provider library");
+	return mr;
 }
 
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -192,11 +224,39 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 
 	if (mr || errno != EOPNOTSUPP)
 		return mr;
-	mr = verbs_kernel_reg_dmabuf(verbs->library, pd, offset, length, iova, fd, access);
-	if (mr)
-		print_done("ibv_reg_dmabuf_mr", (void *)(uintptr_t)offset, length, mr,
-			   "by the kernel, not the provider library");
-	return mr;
+	return dmabuf_by_kernel("ibv_reg_dmabuf_mr", pd, offset, length, iova, fd, access);
+}
+
+static struct ibv_mr *reg_dmabuf_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *a)
+{
+	const struct verbs_calls *verbs = verbs_calls();
+	struct ibv_mr *mr;
+
+	if (!verbs->reg_mr_ex)
+		return ibv_reg_dmabuf_mr(pd, a->fd_offset, a->length, a->iova, a->fd, a->access);
+	mr = verbs->reg_mr_ex(pd, a);
+	if (mr || errno != EOPNOTSUPP)
+		return mr;
+	return dmabuf_by_kernel("ibv_reg_mr_ex", pd, a->fd_offset, a->length, a->iova, a->fd,
+				a->access);
+}
+
+/*
+ * What is neither memory at an address nor a dma-buf, as the calls before this one know them, is
+ * left to libibverbs. Releases without this call get the older ones.
+ */
+EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
+{
+	struct request r = { REG_MR_EX, pd, .access = (unsigned int)attr->access, .attr = attr };
+
+	if (attr->comp_mask == (MR_FD | MR_FD_OFFSET | MR_IOVA))
+		return reg_dmabuf_ex(pd, attr);
+	if ((attr->comp_mask & ~(MR_IOVA | MR_DMAH)) != MR_ADDR)
+		return by_libibverbs(&r);
+	r.addr = attr->addr;
+	r.length = attr->length;
+	r.iova = attr->comp_mask & MR_IOVA ? attr->iova : (uintptr_t)attr->addr;
+	return reg(&r);
 }
 
 /* ---- And what else has an MR ---- */

@@ -129,6 +129,24 @@ class Info(unittest.TestCase):
         told = json.loads(run("--json", env={"LD_PRELOAD": f"{CUDA}/libcuda.so.1:{HOOKS}"}).stdout)
         self.is_so(told, "monitor", "libpeerdma-hooks", "off", "behind CUDA or HSA")
 
+    @unittest.skipIf(HOOKS == "none", "built with a sanitizer")
+    def test_intercepted(self):
+        """Which preloaded library has taken the place of which function."""
+        self.assertEqual(json.loads(run("--json").stdout)["intercepted"], [])
+        self.assertIn("\nINTERCEPTED\nno preloaded library intercepts calls for memory\n", run().stdout)
+        other = f"{STAND_INS}/libintercepts.so"
+        env = {"LD_PRELOAD": f"{HOOKS}:{other}", "LD_LIBRARY_PATH": CUDA}
+        found = json.loads(run("--json", env=env).stdout)["intercepted"]
+        self.assertEqual([one["call"] for one in found if one["file"] == other], ["munmap", "madvise"])
+        for call in ("dlsym", "cuMemAlloc_v2", "cuMemFree_v2", "cuGetProcAddress_v2", "hsa_amd_memory_pool_free"):
+            self.assertIn({"call": call, "file": HOOKS}, found)
+        text = run(env=env).stdout
+        self.assertIn(f"\n{other}\n  munmap, madvise\n", text)
+        self.assertEqual(text.count(f"\n{HOOKS}\n"), 1)
+        # A library that the program would have called anyway takes no place of another.
+        found = json.loads(run("--json", env={"LD_PRELOAD": f"{CUDA}/libcuda.so.1"}).stdout)["intercepted"]
+        self.assertEqual(found, [])
+
     def test_monitor(self):
         """Begun, so that it is decided."""
         told = json.loads(run("--json").stdout)

@@ -56,6 +56,9 @@ static void without(void)
 	ABSENT(ibv_reg_mr_iova(domain, memory, 16, (uintptr_t)memory, 0), NULL);
 	ABSENT(ibv_reg_mr_iova2(domain, memory, 16, (uintptr_t)memory, 0), NULL);
 	ABSENT(ibv_reg_dmabuf_mr(domain, 0, 16, 0, 0, 0), NULL);
+	ABSENT(ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = MASK_ADDR, .addr = memory, .length = 16 }), NULL);
+	ABSENT(ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = MASK_FD | MASK_FD_OFFSET | MASK_IOVA }), NULL);
+	ABSENT(ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = MASK_DMAH }), NULL);
 	ABSENT(ibv_rereg_mr(&none, 0, domain, memory, 16, 0), -1);
 	CHECK(ibv_dereg_mr(&none) == EOPNOTSUPP, "ibv_dereg_mr");
 	CHECK(ibv_dealloc_pd(domain) == EOPNOTSUPP, "ibv_dealloc_pd");
@@ -71,6 +74,7 @@ static int is_gpu(const void *addr)
 /* One that works, or not: what was printed.  The entry must not matter, and errno is the call's own. */
 static const char *printed(const char *level, int entry, void *p, int error)
 {
+	struct ibv_mr_init_attr attr = { .comp_mask = MASK_ADDR, .addr = p, .length = 4096, .access = 1 };
 	struct ibv_mr *mr;
 
 	if (level)
@@ -81,7 +85,7 @@ static const char *printed(const char *level, int entry, void *p, int error)
 	catch_begin();
 	errno = 0;
 	mr = entry == 0 ? ibv_reg_mr(domain, p, 4096, 1) : entry == 1 ? ibv_reg_mr_iova(domain, p, 4096, (uintptr_t)p, 1) :
-	     ibv_reg_mr_iova2(domain, p, 4096, (uintptr_t)p, 1);
+	     entry == 2 ? ibv_reg_mr_iova2(domain, p, 4096, (uintptr_t)p, 1) : ibv_reg_mr_ex(domain, &attr);
 	error = errno;
 	catch_end();
 	if (!CHECK(!mr == !!verbs->error, "level %s: registered or not", level ? level : "none"))
@@ -104,14 +108,14 @@ static bool has(const char *entry, const char *what)
 
 static void levels(void)
 {
-	static const char *const entries[] = { "ibv_reg_mr", "ibv_reg_mr_iova", "ibv_reg_mr_iova2" };
+	static const char *const entries[] = { "ibv_reg_mr", "ibv_reg_mr_iova", "ibv_reg_mr_iova2", "ibv_reg_mr_ex" };
 	static char host[4096];
 	struct ibv_mr *mr;
 	gpu_ptr p = 0;
 
 	CHECK(!cu.cuMemAlloc_v2(&p, LENGTH), "GPU memory");
 #define AT ((void *)(uintptr_t)p)
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		CHECK(!*printed(NULL, i, AT, 0) && !*printed("", i, AT, 0) && !*printed("0", i, AT, 0),
 		      "what works is not printed");
 		printed("1", i, AT, 0);

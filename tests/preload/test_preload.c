@@ -4,8 +4,10 @@
  * stand-in that knows no addresses of a GPU's, as a kernel without a peer-memory client.  The
  * arguments: its path, that of softgpu's libcuda, and "cached" with PEERDMA_VERBS_CACHE=1.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "cuda_calls.h"
 #include "fake_verbs.h"
@@ -20,6 +22,7 @@
 
 static struct cuda_calls cu;
 static struct fake_verbs *verbs;
+static int has_ex;	/* the stand-in has ibv_reg_mr_ex() */
 static void *domain[2] = { "a context", "another" };
 
 static int is_gpu(const void *addr)
@@ -254,6 +257,89 @@ static void dmabufs(void)
 	close(fd);
 }
 
+static struct ibv_mr *reg_ex(uint64_t mask, void *addr, size_t length, uint64_t iova, void *dmah)
+{
+	return ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = mask, .addr = addr, .length = length, .iova = iova,
+								 .dmah = dmah, .access = OUR_OWN, .fd = -1 });
+}
+
+/* ibv_reg_mr_ex() of an address: as the calls before it, whether libibverbs has it or not. */
+static void by_attributes(void)
+{
+	static char memory[8192];
+	char *buffer = gpu_alloc();
+	int before = verbs->by_ex;
+	struct ibv_mr *mr = reg_ex(MASK_ADDR, memory, sizeof(memory), 1, NULL);
+
+	CHECK(mr && real(mr) && verbs->by_ex == before + has_ex, "by attributes, host memory: by libibverbs' call of that name");
+	CHECK(mr && ((struct fake_mr *)mr)->iova == (uintptr_t)memory && !ibv_dereg_mr(mr), "at its own address");
+	mr = reg_ex(MASK_ADDR | MASK_IOVA, memory, sizeof(memory), 4096, NULL);
+	CHECK(mr && real(mr) && ((struct fake_mr *)mr)->iova == 4096 && !ibv_dereg_mr(mr), "at another");
+	verbs->not_memory = memory;
+	errno = 0;
+	CHECK(!reg_ex(MASK_ADDR, memory, 1, 0, NULL) && errno == EFAULT, "what is refused stays refused");
+	verbs->not_memory = NULL;
+
+	mr = reg_ex(MASK_ADDR, buffer + 100, 5000, 1, NULL);
+	CHECK(mr && !real(mr) && mr->addr == buffer + 100 && mr->length == 5000 && live() == 1, "a GPU's memory is registered");
+	CHECK(mr && !ibv_dereg_mr(mr) && !live(), "and ends");
+	mr = reg_ex(MASK_ADDR | MASK_IOVA, buffer, 4096, (uintptr_t)buffer, NULL);
+	CHECK(mr && !real(mr) && !ibv_dereg_mr(mr) && !live(), "also with its own address named");
+	errno = 0;
+	CHECK(!reg_ex(MASK_ADDR | MASK_IOVA, buffer, 4096, 0, NULL) && errno == EFAULT, "one at another address is not tried");
+	verbs->forces = 1;
+	mr = ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = MASK_ADDR, .addr = buffer, .length = LENGTH });
+	CHECK(mr && !real(mr) && !ibv_dereg_mr(mr) && !live(), "one that devices only read: no pages of zeros");
+	verbs->forces = 0;
+
+	/* What only libibverbs can do. */
+	errno = 0;
+	CHECK(!reg_ex(MASK_ADDR | MASK_DMAH, buffer, 4096, 0, memory) && errno == (has_ex ? EFAULT : EOPNOTSUPP),
+	      "a GPU's memory with a DMA handle: not by this library, which would drop the handle");
+	errno = 0;
+	mr = reg_ex(MASK_ADDR | MASK_DMAH, memory, 4096, 0, memory);
+	CHECK(has_ex ? mr && verbs->dmah == memory && !ibv_dereg_mr(mr) : !mr && errno == EOPNOTSUPP, "host memory with one: by libibverbs");
+	errno = 0;
+	CHECK(!reg_ex(MASK_ADDR | 1 << 30, memory, 4096, 0, NULL) && errno == (has_ex ? EINVAL : EOPNOTSUPP),
+	      "a field that is not known: libibverbs decides");
+	errno = 0;
+	CHECK(!reg_ex(MASK_IOVA, memory, 4096, 0, NULL) && errno == (has_ex ? EINVAL : EOPNOTSUPP), "no address: libibverbs decides");
+	gpu_free(buffer);
+}
+
+static struct ibv_mr *reg_dmabuf_ex(uint64_t mask, int fd)
+{
+	return ibv_reg_mr_ex(domain, &(struct ibv_mr_init_attr){ .comp_mask = mask | MASK_FD | MASK_FD_OFFSET, .fd = fd,
+								 .fd_offset = 8192, .length = 4096, .access = 1 });
+}
+
+/* And of a dma-buf. */
+static void dmabufs_by_attributes(void)
+{
+	int fd = memfd_create("a dma-buf", MFD_CLOEXEC), before = verbs->by_dmabuf;
+	struct ibv_mr *mr;
+
+	CHECK(fd >= 0 && !ftruncate(fd, 65536), "a file");
+	mr = reg_dmabuf_ex(MASK_IOVA, fd);
+	CHECK(mr && real(mr) && verbs->by_dmabuf == before + 1 && !ibv_dereg_mr(mr), "a dma-buf: by libibverbs");
+	verbs->dmabuf_error = EOPNOTSUPP;
+	errno = 0;
+	CHECK(!reg_dmabuf_ex(MASK_IOVA, fd) && errno == EOPNOTSUPP, "neither provider library nor kernel");
+	verbs->kernel_has_dmabuf = 1;
+	mr = reg_dmabuf_ex(MASK_IOVA, fd);
+	CHECK(mr && mr->lkey == 77 && mr->pd == domain && verbs->by_kernel == 1, "the kernel alone");
+	CHECK(mr && !ibv_dereg_mr(mr) && !verbs->by_kernel, "and its end");
+	errno = 0;
+	CHECK(!reg_dmabuf_ex(MASK_IOVA | MASK_DMAH, fd) && errno == EOPNOTSUPP && !verbs->by_kernel,
+	      "with a DMA handle: not by the kernel's older call, which has none");
+	CHECK(!reg_dmabuf_ex(0, fd) && !verbs->by_kernel, "without an address for work requests: libibverbs decides");
+	verbs->dmabuf_error = EINVAL;
+	errno = 0;
+	CHECK(!reg_dmabuf_ex(MASK_IOVA, fd) && errno == EINVAL && !verbs->by_kernel, "one that is refused stays refused");
+	verbs->dmabuf_error = verbs->kernel_has_dmabuf = 0;
+	close(fd);
+}
+
 static int at_work;
 
 static void *registers_dmabufs(void *unused)
@@ -356,16 +442,20 @@ static void from_threads(void)
 static void from_the_cache(void)
 {
 	char *buffer = gpu_alloc();
-	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, 65536, 1), *again;
+	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, 65536, OUR_OWN), *again, *other;
 	uint32_t key;
 
 	CHECK(mr && live() == 1, "registered");
 	key = mr ? mr->lkey : 0;
 	CHECK(mr && !ibv_dereg_mr(mr) && live() == 1, "deregistered by the program, and kept");
-	mr = ibv_reg_mr(domain, buffer + 4096, 100, 1);
-	again = ibv_reg_mr_iova2(domain, buffer, 65536, (uintptr_t)buffer, 1);
+	mr = ibv_reg_mr(domain, buffer + 4096, 100, OUR_OWN);
+	again = ibv_reg_mr_iova2(domain, buffer, 65536, (uintptr_t)buffer, OUR_OWN);
 	CHECK(mr && again && mr != again && mr->lkey == key && again->lkey == key && live() == 1, "found again, twice");
 	CHECK(mr && mr->addr == buffer + 4096 && mr->length == 100, "each as it was asked for");
+	other = reg_ex(MASK_ADDR, buffer + 8192, 100, 0, NULL);
+	CHECK(other && other->lkey == key && live() == 1 && !ibv_dereg_mr(other), "also by attributes");
+	errno = 0;
+	CHECK(!reg_ex(MASK_ADDR | MASK_DMAH, buffer, 100, 0, domain) && errno, "but with a DMA handle");
 	CHECK(mr && !ibv_dereg_mr(mr) && live() == 1, "one ends");
 	gpu_free(buffer);
 	CHECK(!live(), "the memory goes, and the MR with it");
@@ -391,6 +481,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	verbs = stand_in();
+	has_ex = !!dlsym(library, "ibv_reg_mr_ex");
 	verbs->not_host = is_gpu;
 	CHECK(!cu.cuInit(0) && !cu.cuDevicePrimaryCtxRetain(&context, 0) && !cu.cuCtxSetCurrent(context), "a GPU");
 	if (cached) {
@@ -403,6 +494,8 @@ int main(int argc, char **argv)
 		no_room_for_a_trial();
 		freed_while_registered();
 		dmabufs();
+		by_attributes();
+		dmabufs_by_attributes();
 		children_of_threads();
 		in_a_child();
 	}

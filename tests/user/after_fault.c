@@ -32,8 +32,7 @@ CASE(fault)
 	CUdeviceptr word;
 	void *nothing;
 
-	if (!on_softgpu())
-		skip();		/* NVIDIA's library touches the memory itself, and crashes */
+	ONLY_SOFTGPU("NVIDIA's library reads the memory itself, and crashes");
 	nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(nothing != MAP_FAILED);
 	OK(cuMemAlloc(&others, 4096));
@@ -81,8 +80,7 @@ CASE(calls)
 	void *h;
 	int i;
 
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("after a fault of a GPU's kernel, and softgpu's fault is made without one");
 	/* what asks no GPU */
 	OK(cuDeviceGetCount(&i));
 	OK(cuDeviceGetAttribute(&i, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));

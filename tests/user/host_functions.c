@@ -67,11 +67,12 @@ CASE(in_order)
 	OK(cuStreamDestroy(s));
 }
 
-/* Its threads leave the program's signals to the program's threads. */
+/* softgpu's threads leave the program's signals to the program's threads. A thread of NVIDIA's driver may take them. */
 CASE(signals)
 {
 	CUstream s;
 
+	ONLY_SOFTGPU("CUDA does not document which signals the threads of its library block");
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuLaunchHostFunc(s, note_call, NULL));
 	OK(cuStreamSynchronize(s));
@@ -142,8 +143,7 @@ CASE(many_contexts)
 	CUstream s;
 	void *p;
 
-	if (!on_softgpu())
-		skip();		/* a context takes hundreds of MiB there */
+	ONLY_SOFTGPU("a context takes hundreds of MiB");
 	atomic_store(&calls, 0);
 	atomic_store(&may_go, false);
 	OK(cuMemAllocHost(&p, 4096));
@@ -211,8 +211,7 @@ CASE(nothing_stays)
 	struct left before, after;
 	CUstream s;
 
-	if (!on_softgpu())
-		skip();		/* no limit is known there */
+	ONLY_SOFTGPU("no limit of streams is known");
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	OK(cuLaunchHostFunc(s, note, NULL));
 	OK(cuStreamSynchronize(s));
@@ -240,8 +239,7 @@ CASE(no_room)
 	CUcontext ctx;
 	int n = 0, m = 0;
 
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("no limit of streams is known");
 	atomic_store(&calls, 0);
 	OK(cuCtxCreate(&ctx, 0, 0));
 	while (!cuStreamCreate(&streams[n], 0))
@@ -458,8 +456,7 @@ CASE(child_returns)
 	int status = -1;
 	CUstream s;
 
-	if (!on_softgpu())
-		skip();		/* nothing is promised there */
+	ONLY_SOFTGPU("CUDA promises nothing to a child of fork()");
 	shared_calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(shared_calls != MAP_FAILED);
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -493,8 +490,7 @@ CASE(context_ends_meanwhile)
 	CUcontext ctx;
 	CUstream s;
 
-	if (!on_softgpu())
-		skip();		/* a handle of a stream that is gone crashes there */
+	ONLY_SOFTGPU("the handle of a stream that is gone crashes NVIDIA's library");
 	atomic_store(&calls, 0);
 	atomic_store(&launched, 0);
 	atomic_store(&no_more, false);

@@ -43,8 +43,7 @@ CASE(exhaust)
 	size_t before, after, total;
 	int n[2];
 
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("too much to fill");
 	OK(cuMemGetInfo(&before, &total));
 	for (int round = 0; round < 2; round++) {
 		CUresult result = CUDA_SUCCESS;
@@ -198,8 +197,7 @@ CASE(host_addresses_return)
 	CUdeviceptr m, first_m = 0;
 	void *h, *first_h = NULL;
 
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("CUDA promises no addresses");
 	for (int i = 0; i < 300; i++) {
 		OK(cuMemHostAlloc(&h, 100 * KIB, 0));
 		OK(cuMemAllocManaged(&m, 70 * KIB, CU_MEM_ATTACH_GLOBAL));
@@ -308,8 +306,7 @@ CASE(window)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip();	/* their shadow memory is there */
 #endif
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("CUDA promises no addresses");
 	OK(cuMemAlloc(&d, 4096));
 	assert_true(d < (uint64_t)1 << 40);
 	OK(cuMemFree(d));

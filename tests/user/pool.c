@@ -450,8 +450,7 @@ CASE(room_comes)
 	size_t most;
 	CUstream s;
 
-	if (!on_softgpu())
-		skip();		/* there is too much to fill it */
+	ONLY_SOFTGPU("too much to fill");
 	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	most = free_memory() / 4 * 3;
 	for (int i = 0; i < 4; i++) {
@@ -497,8 +496,7 @@ CASE(limit_holds)
 	pthread_t thread;
 	CUdeviceptr all, q;
 
-	if (!on_softgpu())
-		skip();		/* there is too much to fill it */
+	ONLY_SOFTGPU("too much to fill");
 	small.maxSize = l.size;
 	new_held_up(&h);
 	OK(cuMemPoolCreate(&l.pool, &small));

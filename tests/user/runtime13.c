@@ -122,8 +122,7 @@ CASE(peers)
 {
 	int can = 9;
 
-	if (!on_softgpu())
-		skip();
+	ONLY_SOFTGPU("two GPUs may be peers");
 	RT(cudaDeviceCanAccessPeer(&can, 0, 1));
 	assert_int_equal(can, 0);
 	RT_FAILS(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(1, 0));

@@ -288,8 +288,7 @@ CASE(registered_again)
 	int i, busy = 0;
 	CUstream s;
 
-	if (!on_softgpu())	/* NVIDIA documents it, and the driver that we asked does not do it */
-		skip();
+	ONLY_SOFTGPU("NVIDIA documents it, and driver 580 does not do it");
 	OK(cuMemAlloc(&a, 1));
 	OK(cuMemAlloc(&b, SIZE));
 	OK(cuMemAlloc(&c, SIZE));

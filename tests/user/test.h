@@ -47,6 +47,18 @@ static inline CUdeviceptr P(const void *p)
 
 bool on_softgpu(void);
 
+/*
+ * In a case that asks for what only softgpu promises: with another driver the case is skipped, and prints the reason.
+ * tests/gpu/run repeats these lines.
+ */
+#define ONLY_SOFTGPU(why)							\
+	do {									\
+		if (!on_softgpu()) {						\
+			print_message("not asked: %s: %s\n", __func__, why);	\
+			skip();							\
+		}								\
+	} while (0)
+
 /* A group's setup: cuInit, and GPU 0's primary context made current.  No GPU: the program skips. */
 int gpu_setup(void **state);
 int gpu_teardown(void **state);

@@ -20,6 +20,7 @@ load_modules nvidia nvp2p_test
 # Where scripts look for the driver.
 grep -q '^NVRM version: NVIDIA UNIX Open Kernel Module for .*  610\.00\.01  Release Build ' /proc/driver/nvidia/version ||
 	die "/proc/driver/nvidia/version: $(cat /proc/driver/nvidia/version)"
+[ "$(cat /sys/module/nvidia/version)" = 610.00.01 ] || die "nvidia.ko's version is not that of the driver: $(cat /sys/module/nvidia/version)"
 grep -qx 'GrdmaPciTopoCheckOverride: 0' /proc/driver/nvidia/params || die "/proc/driver/nvidia/params lacks the topology check"
 for gpu in $(lspci -n -D -d 1af4:1110 | cut -d' ' -f1); do
 	grep -q "^Bus Location: .*$gpu" "/proc/driver/nvidia/gpus/$gpu/information" || die "/proc/driver/nvidia/gpus has no $gpu"

@@ -21,7 +21,8 @@ static const char usage[] =
 	"\n"
 	"Shows what libpeerdma gives to this process, and to programs that are started in\n"
 	"the same way (user, environment, container): back-ends, GPU libraries, monitors,\n"
-	"verbs and IPC; each on, off or unknown, and why. Then limits and environment.\n"
+	"verbs and IPC; each on, off or unknown, and why. Then preloaded libraries that\n"
+	"intercept calls for memory, limits and environment.\n"
 	"Loads the libraries of CUDA, HSA and verbs, but initializes none.\n"
 	"\n"
 	"  --json   one JSON object, schema peerdma-info/1\n"
@@ -67,6 +68,19 @@ static void load_libraries(struct info *info)
 		if (!why)
 			why = "cannot be loaded";
 		info->libraries[i].why = cleaned(why, strlen(why));
+	}
+}
+
+static void find_intercepted(struct info *info)
+{
+	const char *call, *file;
+
+	for (size_t i = 0; i < INFO_CALLS; i++) {
+		file = info_interceptor(i, &call);
+		if (file)
+			info->intercepted[info->intercepted_count++] = (struct info_interception){
+				.call = call, .file = cleaned(file, strlen(file)),
+			};
 	}
 }
 
@@ -211,6 +225,8 @@ static void info_free(struct info *info)
 {
 	for (size_t i = 0; i < INFO_LIBRARIES; i++)
 		free(info->libraries[i].why);
+	for (size_t i = 0; i < info->intercepted_count; i++)
+		free(info->intercepted[i].file);
 	for (size_t i = 0; i < info->variable_count; i++) {
 		free(info->variables[i].name);
 		free(info->variables[i].value);
@@ -247,6 +263,7 @@ int cmd_info(struct tool *tool, int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	load_libraries(&info);
+	find_intercepted(&info);
 	begin_monitor();
 	if (find_components(&info)) {
 		warn("info: %s", peerdma_last_error());

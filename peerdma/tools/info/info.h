@@ -17,6 +17,13 @@ struct info_library {
 };
 #define INFO_LIBRARIES	3
 
+/* A function of another library, and the file whose function of that name the program's calls reach in its place. */
+struct info_interception {
+	const char *call;
+	char *file;
+};
+#define INFO_CALLS	27
+
 /* An environment variable PEERDMA_..., cleaned. */
 struct info_variable {
 	char *name;
@@ -31,6 +38,8 @@ struct info {
 	struct peerdma_component *components;
 	size_t count;
 	struct info_library libraries[INFO_LIBRARIES];
+	struct info_interception intercepted[INFO_CALLS];
+	size_t intercepted_count;
 	struct info_variable *variables;	/* that libpeerdma reads, and others that are set */
 	size_t variable_count;
 	char *module;		/* version of peerdma.ko, "" if it has none; NULL: not loaded */
@@ -41,6 +50,8 @@ struct info {
 	const char *copy;	/* the method of copies to CPU views */
 };
 
+/* intercepted.c: the file that intercepts the call number i (< INFO_CALLS), or NULL. *call: its name. */
+const char *info_interceptor(size_t i, const char **call);
 /* verdict.c: whether GPU memory itself can be pinned; *by: the back-end that decides, or NULL. */
 enum info_direct info_direct(const struct info *info, const struct peerdma_component **by);
 const struct peerdma_component *info_library(const struct info *info);

@@ -62,6 +62,17 @@ static void json_libraries(struct json_object *o, const struct info *info)
 	}
 }
 
+static void json_intercepted(struct json_object *o, const struct info *info)
+{
+	struct json_object *all = json_array_in(o, "intercepted"), *one;
+
+	for (size_t i = 0; i < info->intercepted_count; i++) {
+		one = json_append(all);
+		json_text(one, "call", info->intercepted[i].call);
+		json_text(one, "file", info->intercepted[i].file);
+	}
+}
+
 static void json_variables(struct json_object *o, const struct info *info)
 {
 	struct json_object *all = json_array_in(o, "variables"), *one;
@@ -108,6 +119,7 @@ int info_json(const struct info *info)
 	json_text(o, "module_version", info->module);
 	json_components(o, info);
 	json_libraries(o, info);
+	json_intercepted(o, info);
 	json_settings(o, info);
 	json_variables(o, info);
 	return json_print(o);

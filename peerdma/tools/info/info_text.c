@@ -2,6 +2,7 @@
 /* info_text.c - `peerdma info` for people. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tool.h"
@@ -102,6 +103,46 @@ static void put_libraries(const struct tool *tool, const struct info *info)
 
 		put_row(tool, width, l->name, l->why ? "off" : "on",
 			l->why ? l->why : "as by a program that uses it; it is not initialized");
+	}
+}
+
+/* The calls that this entry's file intercepts, if it is the first entry of that file; else NULL. To be freed. */
+static char *calls_of(const struct info *info, size_t entry)
+{
+	const char *file = info->intercepted[entry].file;
+	size_t length = 0;
+	char *text = NULL;
+	FILE *out;
+
+	for (size_t i = 0; i < entry; i++) {
+		if (!strcmp(info->intercepted[i].file, file))
+			return NULL;
+	}
+	out = open_memstream(&text, &length);
+	if (!out)
+		return NULL;
+	for (size_t i = entry; i < info->intercepted_count; i++) {
+		if (!strcmp(info->intercepted[i].file, file))
+			fprintf(out, "%s%s", i == entry ? "" : ", ", info->intercepted[i].call);
+	}
+	fclose(out);
+	return text;
+}
+
+/* A row for each library, as its path may be long, and the calls below it. */
+static void put_intercepted(const struct tool *tool, const struct info *info)
+{
+	puts("\nINTERCEPTED");
+	if (!info->intercepted_count)
+		puts("no preloaded library intercepts calls for memory");
+	for (size_t i = 0; i < info->intercepted_count; i++) {
+		char *calls = calls_of(info, i);
+
+		if (!calls)
+			continue;
+		puts(info->intercepted[i].file);
+		put_row(tool, 1, "", "", calls);
+		free(calls);
 	}
 }
 
@@ -209,6 +250,7 @@ void info_text(const struct tool *tool, const struct info *info)
 	put_components(tool, info, PEERDMA_COMPONENT_VERBS, "VERBS");
 	put_components(tool, info, PEERDMA_COMPONENT_IPC, "IPC");
 	put_libraries(tool, info);
+	put_intercepted(tool, info);
 	put_settings(tool, info);
 	put_variables(tool, info);
 	put_verdict(tool, info);

@@ -10,7 +10,7 @@ static const struct sg_release releases[] = {
 	{ 580, "580.00.01", 13000, 90, false },
 	{ 590, "590.00.01", 13010, 100, false },
 	{ 595, "595.00.01", 13020, 100, false },
-	{ 610, "610.00.01", 13030, 100, true },
+	{ SG_RELEASE_DEFAULT, SG_RELEASE_DEFAULT_VERSION, 13030, 100, true },
 };
 
 const struct sg_release *sg_release_find(u32 branch)

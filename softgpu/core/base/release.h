@@ -20,7 +20,9 @@ struct sg_release {
 	bool rejects_null;	/* as reported: put_pages(NULL) is an error, not nothing to do */
 };
 
-#define SG_RELEASE_DEFAULT	610
+#define SG_RELEASE_DEFAULT		610
+/* Also of nvidia.ko's file (modinfo), which has one version whatever `driver` chooses, and of the folder /usr/src/nvidia-VERSION. */
+#define SG_RELEASE_DEFAULT_VERSION	"610.00.01"
 
 /* The choices, for messages. */
 #define SG_RELEASES		"560, 570, 575, 580, 590, 595 or 610"

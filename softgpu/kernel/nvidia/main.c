@@ -11,7 +11,8 @@
  * (nvidia-uvm, nvidia-modeset), which cannot run on a software GPU.
  *
  * The module's file and its version look like the real one's, since third-party
- * build scripts ask for them (modinfo -F version nvidia, /usr/src/nvidia-*).
+ * build scripts ask for them (modinfo -F version nvidia, /usr/src/nvidia-*). The
+ * version is that of the default release, as /proc/driver/nvidia has it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -39,7 +40,7 @@ static int __init nvp2p_init(void)
 	if (coherent)
 		sg_set_platform(softgpu_core(), SOFTGPU_PLATFORM_COHERENT);
 	nvp2p_proc_init();
-	pr_info("this is softgpu's stand-in for NVIDIA's driver, for tests: nvidia_p2p of release " NVP2P_VERSION "\n");
+	pr_info("this is softgpu's stand-in for NVIDIA's driver, for tests: release %s\n", softgpu_release()->version);
 	return 0;
 }
 
@@ -61,5 +62,5 @@ module_exit(nvp2p_exit);
 
 MODULE_DESCRIPTION("Stand-in for NVIDIA's driver on softgpu, the software GPU for tests: the nvidia_p2p calls");
 MODULE_AUTHOR("The peerdma authors");
-MODULE_VERSION(NVP2P_VERSION);
+MODULE_VERSION(SG_RELEASE_DEFAULT_VERSION);
 MODULE_LICENSE("Dual MIT/GPL");

@@ -76,7 +76,7 @@ struct fake_mr *ibv_reg_mr(void *pd, void *addr, size_t length, int access)
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
-struct fake_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+static struct fake_mr *reg_dmabuf(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	struct stat s;
 
@@ -86,6 +86,11 @@ struct fake_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint
 	if (errno)
 		return NULL;
 	return made((struct fake_mr){ .pd = pd, .offset = offset, .length = length, .iova = iova, .access = access, .by_dmabuf = 1 });
+}
+
+struct fake_mr *ibv_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return reg_dmabuf(pd, offset, length, iova, fd, access);
 }
 
 int ibv_dereg_mr(struct fake_mr *mr)
@@ -123,6 +128,25 @@ int ibv_dealloc_pd(void *pd)
 	fake.domains_ended++;
 	return 0;
 }
+
+#ifdef HAS_REG_MR_EX
+/* For a provider library that has no call of its own, libibverbs calls the two that it has. A DMA handle is noted. */
+struct fake_mr *ibv_reg_mr_ex(void *pd, struct ibv_mr_init_attr *attr)
+{
+	const uint64_t mask = attr->comp_mask & ~(uint64_t)MASK_DMAH;
+
+	fake.by_ex++;
+	if (attr->comp_mask & MASK_DMAH)
+		fake.dmah = attr->dmah;
+	if (mask == (MASK_FD | MASK_FD_OFFSET | MASK_IOVA))
+		return reg_dmabuf(pd, attr->fd_offset, attr->length, attr->iova, attr->fd, attr->access);
+	if ((mask & ~(uint64_t)MASK_IOVA) == MASK_ADDR)
+		return ibv_reg_mr_iova2(pd, attr->addr, attr->length, mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr,
+					(unsigned int)attr->access);
+	errno = EINVAL;
+	return NULL;
+}
+#endif
 
 /* What libibverbs has for provider libraries: struct verbs_mr is the MR and two numbers. */
 int ibv_cmd_reg_dmabuf_mr(void *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access, struct fake_mr *mr,

@@ -2,7 +2,7 @@
 /*
  * fake_verbs.h - a stand-in for libibverbs.so.1 with those functions that libpeerdma and
  * libpeerdma-verbs call.  There is no device behind it: it writes down what it was asked
- * for, and refuses what the test says.
+ * for, and refuses what the test says.  In new-verbs it has ibv_reg_mr_ex() as well.
  */
 #pragma once
 
@@ -10,6 +10,24 @@
 #include <stdint.h>
 
 #define FAKE_MRS 64
+
+/* What ibv_reg_mr_ex() takes. The fields of rdma-core 60; later releases have more behind them. */
+struct ibv_mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	void *dmah;
+};
+
+#define MASK_IOVA	(1 << 0)
+#define MASK_ADDR	(1 << 1)
+#define MASK_FD		(1 << 2)
+#define MASK_FD_OFFSET	(1 << 3)
+#define MASK_DMAH	(1 << 4)
 
 struct fake_mr {
 	/* As programs know it */
@@ -33,6 +51,8 @@ struct fake_verbs {
 	int kernel_has_dmabuf;	/* so that it works without the provider library */
 	int dereg_error;
 	int registered, by_dmabuf, deregistered, by_kernel, reregistered, domains_ended;	/* counted */
+	int by_ex;		/* calls of ibv_reg_mr_ex(), counted */
+	const void *dmah;	/* of the last of these that had a DMA handle */
 	void (*at_reg)(struct fake_mr *mr);	/* called with it made, not returned yet */
 	void (*at_dereg)(struct fake_mr *mr);
 	struct fake_mr mrs[FAKE_MRS];
