@@ -87,7 +87,7 @@ static CUfileError_t submit(const struct request *what, CUstream stream)
 	if (!r)
 		return status(CU_FILE_NOMEM_ERROR);
 	*r = *what;
-	r->job.fn = make;
+	job_init(&r->job, make);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->ended, NULL);
 	error = launch(stream, in_stream, r);

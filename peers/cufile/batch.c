@@ -68,7 +68,7 @@ EXPORT CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *out, unsigned int n
 	struct batch *b = NULL;
 
 	if (!out || !nr || nr > parameter_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE))
-		error = CU_FILE_INTERNAL_BATCH_SETUP_ERROR;
+		error = CU_FILE_INVALID_VALUE;
 	else
 		error = driver_use();
 	if (!error) {
@@ -111,7 +111,7 @@ static struct entry *entry_of(struct batch *b, const CUfileIOParams_t *p)
 	if (!e)
 		return NULL;
 	e->batch = b;
-	e->job.fn = make;
+	job_init(&e->job, make);
 	e->cookie = p->cookie;
 	e->status = CUFILE_WAITING;
 	e->transfer = (struct transfer){ p->fh, p->u.batch.devPtr_base, p->u.batch.size, p->u.batch.file_offset,
@@ -189,7 +189,7 @@ EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int
 	struct entry *e;
 
 	if (!b || !nr || !events || min > room)
-		return status(CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR);
+		return status(CU_FILE_INVALID_VALUE);
 	pthread_mutex_lock(&b->lock);
 	wait_for(b, min, timeout);
 	while (n < room && (e = b->ended)) {

@@ -81,11 +81,16 @@ struct transfer {
 /* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
 ssize_t transfer_make(const struct transfer *t);
 
-/* worker.c: fn(arg) in a thread of this library that has no CUDA context.  0 or -ENOMEM, -EAGAIN. */
+/*
+ * worker.c: fn(job) in a thread of this library.  job_init(): in the program's thread, whose CUDA context the job is made
+ * in.  give: 0, -ENOMEM or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
+ */
 struct job {
 	struct job *next;
 	void (*fn)(struct job *job);
+	void *context;		/* NULL: none */
 };
+void job_init(struct job *job, void (*fn)(struct job *job));
 int worker_give(struct job *job);
 
 /* stats.c */

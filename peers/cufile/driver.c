@@ -83,10 +83,10 @@ EXPORT long cuFileUseCount(void)
 /* Views are P2PDMA to the program: the kernel's own driver transfers. */
 EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 {
-	if (!props)
-		return status(CU_FILE_INVALID_VALUE);
-	if (!cuFileUseCount())
-		return status(CU_FILE_DRIVER_NOT_INITIALIZED);
+	CUfileOpError error = props ? driver_use() : CU_FILE_INVALID_VALUE;
+
+	if (error)
+		return status(error);
 	*props = (CUfileDrvProps_t){
 		.nvfs.poll_thresh_size = parameter_size(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB),
 		.nvfs.max_direct_io_size = parameter_size(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB),

@@ -46,7 +46,7 @@ static CUfileOpError reg(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 	if (!fh || !descr)
 		return CU_FILE_INVALID_VALUE;
 	if (descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD)
-		return CU_FILE_PLATFORM_NOT_SUPPORTED;
+		return CU_FILE_IO_NOT_SUPPORTED;
 	error = driver_use();
 	if (error)
 		return error;

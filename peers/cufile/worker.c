@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: MIT
 /*
- * worker.c - one thread that makes transfers for batches and streams, in the order in which they are given.  It has no
- * CUDA context: what it copies, it copies by the CPU, and so waits for no stream.
+ * worker.c - one thread that makes transfers for batches and streams, in the order in which they are given.  What it copies,
+ * libpeerdma copies in a stream of its own, and so waits for no stream of the program.
  */
+#include <dlfcn.h>
+
 #include "cufile_int.h"
+
+typedef CUresult get_fn(void **context);
+typedef CUresult set_fn(void *context);
+
+/* A function of the CUDA that the program has loaded; NULL: there is none. */
+static void *cuda(const char *name)
+{
+	static void *library;
+
+	if (!__atomic_load_n(&library, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&library, dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), __ATOMIC_RELEASE);
+	return library ? dlsym(library, name) : NULL;
+}
+
+void job_init(struct job *job, void (*fn)(struct job *job))
+{
+	get_fn *get = (get_fn *)(uintptr_t)cuda("cuCtxGetCurrent");
+
+	job->fn = fn;
+	if (!get || get(&job->context))
+		job->context = NULL;
+}
 
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
@@ -13,6 +37,7 @@ static pid_t runs_in;	/* the process that has the thread: a forked child has non
 static void *work(void *arg)
 {
 	struct job *job;
+	set_fn *set;
 
 	(void)arg;
 	for (;;) {
@@ -24,6 +49,9 @@ static void *work(void *arg)
 		if (!first)
 			last = &first;
 		pthread_mutex_unlock(&jobs_lock);
+		set = (set_fn *)(uintptr_t)cuda("cuCtxSetCurrent");
+		if (set)
+			set(job->context);
 		job->fn(job);
 	}
 	return NULL;

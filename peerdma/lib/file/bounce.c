@@ -8,6 +8,7 @@
 #include "../backend.h"
 #include "file.h"
 #include "peerdma_copy.h"
+#include "peerdma_ipc.h"
 
 #define BUFFER (1UL << 20)
 
@@ -51,25 +52,23 @@ static int copy_by_view(struct peerdma_region *region, uint64_t at, void *buffer
 	return peerdma_cpu_view_end(region, view);
 }
 
-/* CUDA copies its own memory, unless this thread has no context; all other memory is copied by the CPU. */
+/*
+ * By the GPU, and not in the program's streams: a stream may be waiting for this transfer.  Where the GPU does not, as for a
+ * thread without a context, the CPU copies.
+ */
 static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length, bool back)
 {
-	void *memory = (void *)(uintptr_t)(region->addr - region->offset + at);
-	int error = 0, ret = 0;
+	struct peerdma_ipc_transfer t = {
+		.size = sizeof(t), .flags = back ? PEERDMA_IPC_READ : 0,
+		.offset = region->addr - region->offset + at, .local = buffer, .length = length,
+	};
+	int ret;
 
 	if (!region_usable(region))
 		return fail(-ESTALE, "the memory was freed");
-	switch (back ? cuda_copy(buffer, memory, length, &error) :
-		       cuda_copy(memory, buffer, length, &error)) {
-	case CUDA_KNOWN:
-		break;
-	case CUDA_ABSENT:
+	ret = peerdma_ipc_copy(&t, 1, NULL, 0);
+	if (ret && region->backend->view)
 		ret = copy_by_view(region, at, buffer, length, back);
-		break;
-	default:
-		ret = region->backend->view ? copy_by_view(region, at, buffer, length, back) :
-		      fail(-EIO, "cuMemcpy failed with CUDA error %d", error);
-	}
 	return !ret && !region_usable(region) ? fail(-ESTALE, "the memory was freed meanwhile") : ret;
 }
 
