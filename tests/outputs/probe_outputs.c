@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "peerdma.h"
 #include "peerdma_copy.h"
+#include "peerdma_file.h"
 #include "base/tool.h"
 
 void *__real_dlopen(const char *name, int flags);
@@ -377,6 +378,19 @@ int peerdma_cpu_view(struct peerdma_region *region, void **view)
 {
 	*view = memory;
 	return region == (struct peerdma_region *)memory ? failed("peerdma_cpu_view") : -EINVAL;
+}
+
+int peerdma_status(struct peerdma_region *region, struct peerdma_status *status)
+{
+	status->pinned_addr = (uintptr_t)memory;
+	status->pinned_length = PROBE_MEMORY;
+	return region == (struct peerdma_region *)memory ? failed("peerdma_status") : -EINVAL;
+}
+
+/* This memory has no pages to give; tests/vm/files.sh probes memory that has. */
+int peerdma_page_view(struct peerdma_region *region, uint64_t offset, uint64_t length, unsigned int flags, const char *pci, int *fd)
+{
+	return region == (struct peerdma_region *)memory && !offset && !length && !flags && pci && fd ? -EOPNOTSUPP : -EINVAL;
 }
 
 static void copied(const char *call, void *to, const void *from, size_t n)

@@ -29,6 +29,13 @@ mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia
 files direct /mnt/disk
+# The drive is only read from.
+disk=$(readlink -f /sys/block/nvme0n1/device/device)
+text=$("$BUILD/peerdma/tools/peerdma" doctor --all --probe "$(devices 0x1af4 0x1110)" "${disk##*/}") || [ $? -lt 4 ] || die "doctor: $text"
+case $text in
+*"a page view"*"4096"*) ;;
+*) die "the doctor's probe does not read into a page view: $text" ;;
+esac
 files copied /tmp
 PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile"
 unload_modules softgpu nvidia peerdma peerdma_nvidia

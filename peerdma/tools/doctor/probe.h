@@ -61,6 +61,8 @@ bool probe_did(struct probe *p, cuda_result r, const char *call);
 /* The memory for the CPU, while *ctx is open; false: peerdma_last_error().  peerdma_close() in any case. */
 struct peerdma;
 bool probe_view(const struct probe *p, struct peerdma **ctx, void **view);
+/* The same with struct pages, for transfers by this device; it stays mapped until the process ends. */
+bool probe_pages(const struct probe *p, const char *pci, struct peerdma **ctx, char **base);
 
 /* probe_nic.c: all ways between the GPU and an RDMA device that is open, as findings. */
 struct rdma;

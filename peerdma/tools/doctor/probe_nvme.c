@@ -4,7 +4,8 @@
  * (O_DIRECT), and says what it answers.  A drive is only read from, never written to.
  *
  * The kernel gives a drive only memory that has page structs.  A GPU's BAR has them where its
- * driver publishes it as p2pdma memory; NVIDIA's and softgpu do not.
+ * driver publishes it as p2pdma memory, which NVIDIA's does not by default; softgpu's has them, for
+ * page views, with pages=generic.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +85,7 @@ static bool open_drive(struct doctor *d, const struct device *nvme, struct drive
 
 /* Reads into `to`, which is the GPU's memory, and looks with CUDA for what came.  The finding where data was moved, or NULL: why. */
 static struct finding *attempt(struct doctor *d, struct probe *p, const struct drive *drive,
-			       void *to, const char *subject, char why[96])
+			       void *to, const char *subject, const char *way, char why[96])
 {
 	struct finding *f;
 	ssize_t n;
@@ -109,9 +110,9 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	same = !memcmp(p->got, drive->block, BLOCK);
 	f = say(d, same ? VERDICT_OK : VERDICT_BROKEN, "%s, read from the drive", subject);
 	if (same)
-		moved_compared(d, subject, "O_DIRECT", "read from the drive", BLOCK, 0, 0);
+		moved_compared(d, subject, way, "read from the drive", BLOCK, 0, 0);
 	else
-		moved(d, subject, "O_DIRECT", "read from the drive", BLOCK, MOVED_DIFFERS,
+		moved(d, subject, way, "read from the drive", BLOCK, MOVED_DIFFERS,
 		      "not all bytes are the drive's");
 	evidence(d, f, drive->node, "pread with O_DIRECT reports success");
 	evidence(d, f, "data", same ? "all %u bytes are the drive's" :
@@ -123,17 +124,27 @@ static struct finding *attempt(struct doctor *d, struct probe *p, const struct d
 	return f;
 }
 
+/* As a program can have the GPU's memory. */
+enum { BY_CUDA, BY_PAGES, BY_VIEW, ACCESSES };
+static const struct {
+	const char *name, *into;
+} accesses[ACCESSES] = {
+	[BY_CUDA] = { "CUDA's address", "into CUDA's address" },
+	[BY_PAGES] = { "a page view", "into a page view" },
+	[BY_VIEW] = { "the CPU's view", "into the CPU's view of BAR1" },
+};
+
 static void refused(struct doctor *d, const struct device *gpu, const struct drive *drive,
-		    const char *subject, const char *by_cuda, const char *by_view)
+		    const char *subject, char why[ACCESSES][96])
 {
 	struct finding *f = say(d, VERDICT_UNKNOWN, "%s", subject);
 	char path[128];
 
-	moved(d, subject, "CUDA's address", "", 0, MOVED_NOT_TAKEN, by_cuda);
-	moved(d, subject, "the CPU's view", "", 0, MOVED_NOT_TAKEN, by_view);
+	for (int way = 0; way < ACCESSES; way++)
+		moved(d, subject, accesses[way].name, "", 0, MOVED_NOT_TAKEN, why[way]);
 	evidence(d, f, drive->node, "into memory of the host: read");
-	evidence(d, f, "into CUDA's address", "%s", by_cuda);
-	evidence(d, f, "into the CPU's view of BAR1", "%s", by_view);
+	for (int way = 0; way < ACCESSES; way++)
+		evidence(d, f, accesses[way].into, "%s", why[way]);
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/p2pmem/size", gpu->name);
 	evidence_file(d, f, path);
 	consequence(d, f, "a program cannot have this drive read into the GPU's memory: Linux's nvme driver takes pages, which this memory has none "
@@ -141,23 +152,36 @@ static void refused(struct doctor *d, const struct device *gpu, const struct dri
 	remedy(d, f, "gdscheck -p, and gdsio -V, move data so and compare it, where GPUDirect Storage is installed");
 }
 
-static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu,
-		     const struct drive *drive, const char *subject)
+/* Where the memory is in this way; NULL and why. */
+static void *memory_by(struct probe *p, int way, const char *pci, struct peerdma **ctx,
+		       char why[96])
 {
-	char by_cuda[96] = "", by_view[96] = "";
-	struct peerdma *ctx = NULL;
 	void *view = NULL;
+	char *base = NULL;
 
-	if (!attempt(d, p, drive, (void *)(uintptr_t)p->memory, subject, by_cuda)) {
-		if (!probe_view(p, &ctx, &view))
-			snprintf(by_view, sizeof(by_view), "not tried: %.80s",
-				 peerdma_last_error());
-		else if (attempt(d, p, drive, view, subject, by_view))
-			*by_cuda = 0;
+	if (way == BY_CUDA)
+		return (void *)(uintptr_t)p->memory;
+	if (way == BY_PAGES ? probe_pages(p, pci, ctx, &base) : probe_view(p, ctx, &view))
+		return way == BY_PAGES ? base : view;
+	snprintf(why, 96, "not tried: %.80s", peerdma_last_error());
+	return NULL;
+}
+
+static void with_gpu(struct doctor *d, struct probe *p, const struct device *gpu,
+		     const struct device *nvme, const struct drive *drive, const char *subject)
+{
+	char why[ACCESSES][96] = { "" };
+	bool did = false;
+
+	for (int way = 0; !did && way < ACCESSES; way++) {
+		struct peerdma *ctx = NULL;
+		void *to = memory_by(p, way, nvme->name, &ctx, why[way]);
+
+		did = to && attempt(d, p, drive, to, subject, accesses[way].name, why[way]);
 		peerdma_close(ctx);
-		if (*by_cuda)
-			refused(d, gpu, drive, subject, by_cuda, by_view);
 	}
+	if (!did)
+		refused(d, gpu, drive, subject, why);
 }
 
 static void one(struct doctor *d, const struct device *gpu, const struct device *nvme)
@@ -177,7 +201,7 @@ static void one(struct doctor *d, const struct device *gpu, const struct device 
 		consequence(d, f, "nothing was read from the drive into the GPU's memory");
 		remedy(d, f, "%s", drive.remedy ? drive.remedy : "see that CUDA works here");
 	} else {
-		with_gpu(d, &p, gpu, &drive, subject);
+		with_gpu(d, &p, gpu, nvme, &drive, subject);
 		probe_close_gpu(&p);
 	}
 	probe_end(&p);

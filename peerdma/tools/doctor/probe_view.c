@@ -6,10 +6,12 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "peerdma.h"
 #include "peerdma_copy.h"
+#include "peerdma_file.h"
 #include "probe.h"
 
 #define DMA_BUF_FD 1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
@@ -67,6 +69,24 @@ bool probe_view(const struct probe *p, struct peerdma **ctx, void **view)
 	       !peerdma_pin(*ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL,
 			    &region) &&
 	       !peerdma_cpu_view(region, view);
+}
+
+bool probe_pages(const struct probe *p, const char *pci, struct peerdma **ctx, char **base)
+{
+	struct peerdma_status status = { .size = sizeof(status) };
+	struct peerdma_region *region = NULL;
+	void *view;
+	int fd;
+
+	if (peerdma_open(ctx, PEERDMA_OPEN_CUDA | PEERDMA_OPEN_DIRECT) ||
+	    peerdma_pin(*ctx, (void *)(uintptr_t)p->memory, PROBE_MEMORY, PEERDMA_DEVICE, NULL,
+			&region) ||
+	    peerdma_status(region, &status) || peerdma_page_view(region, 0, 0, 0, pci, &fd))
+		return false;
+	view = mmap(NULL, status.pinned_length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	*base = view == MAP_FAILED ? NULL : (char *)view + (p->memory - status.pinned_addr);
+	return *base;
 }
 
 static void cpu_view(struct doctor *d, struct probe *p, const struct device *gpu)
