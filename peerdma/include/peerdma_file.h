@@ -59,7 +59,10 @@ struct peerdma_file;
  * position is neither used nor changed.  GPU memory is pinned by `cache', a cache of pins that must stay open until the
  * file is closed.
  *
- *   -EINVAL      flags; fd is not open for reading or writing
+ * Locks of fcntl(2) that this process has on the file end when the file is closed here, as with every close of a file; O_SYNC and
+ * O_DSYNC of fd are kept.
+ *
+ *   -EINVAL      flags; fd is not open for reading or writing, or is open with O_APPEND
  *   -EBADF       fd
  *   -ENOTSUP     not a regular file or a block device
  *   -ENOMEM, -EMFILE, -EPERM
@@ -76,7 +79,10 @@ void peerdma_file_close(struct peerdma_file *file);
  * submits to the GPU afterwards sees it.  Work that was submitted before must have ended: the calls do not wait for streams.
  *
  *   -EINVAL      length is 0, or more than SSIZE_MAX, or wraps
- *   -ESTALE      the memory was freed, before the call or during it; then the bytes of a read are lost
+ * A read may change memory behind the bytes that it returns, up to `length'.
+ *
+ *   -ESTALE      the memory was freed during the call; then the bytes of a read are lost
+ *   -EFAULT      there is no memory at ptr
  *   -EOPNOTSUPP  with PEERDMA_FILE_DIRECT_ONLY: something would have to be copied; the text says why
  *   -EBADF       the file is not open for reading, or for writing
  *   -EIO, -ENOSPC, -EFBIG and others  as pread() and pwrite()

@@ -273,6 +273,54 @@ static void pipe_keeps(void)
 	none_left();
 }
 
+/* A user who has parked memory is not waited for again, however long a wait may be. */
+static void no_second_wait(void)
+{
+	struct iovec v = { .iov_len = PAGE };
+	int ends[2][2];
+	struct seen s[2];
+
+	for (int i = 0; i < 2; i++) {
+		seen_make(&s[i], 0);
+		s[i].view[0] = 'v';
+		v.iov_base = s[i].view;
+		MUST(!pipe(ends[i]));
+		CHECK(vmsplice(ends[i][1], &v, 1, 0) == (ssize_t)PAGE);
+	}
+	seen_free(&s[0]);
+	CHECK(kept("parked page view") == 1);
+	CHECK(module_set("peerdma", "pages_timeout_ms", "86400000"));
+	seen_free(&s[1]);
+	CHECK(kept("parked page view") == 2);
+	CHECK(module_set("peerdma", "pages_timeout_ms", "2000"));
+	for (int i = 0; i < 2; i++) {
+		close(ends[i][0]);
+		close(ends[i][1]);
+		seen_end(&s[i]);
+	}
+	none_left();
+}
+
+/* A path to a view's file keeps the module, though it keeps no file open. */
+static void paths(void)
+{
+	char path[64];
+	struct seen s;
+	int opath;
+
+	seen_make(&s, 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", s.fd);
+	opath = open(path, O_PATH | O_CLOEXEC);
+	CHECK(opath >= 0);
+	seen_end(&s);
+	CHECK(!cu.MemFree(s.va));
+	none_left();
+	CHECK(file_number("/sys/module/peerdma/refcnt") > 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", opath);
+	FAILS(ENXIO, open(path, O_RDWR | O_CLOEXEC));
+	close(opath);
+}
+
 /* ---- users without limit: refused by the one kind, kept by the other ---- */
 
 /* 0, or the errno with which io_uring refuses to register the buffer. */
@@ -476,6 +524,8 @@ int main(int argc, char **argv)
 	run("unpin and the last close end a view", after_unpin);
 	run("free under reads", free_under_reads);
 	run("a pipe keeps the memory: parked", pipe_keeps);
+	run("a second wait: none", no_second_wait);
+	run("paths", paths);
 	run("users without limit", no_limit);
 	run("children", processes);
 	run("bad input", wrong);

@@ -3,9 +3,10 @@
  * live_files.c - peerdma_file.h on a real file system: what is in the file and in GPU memory is compared with a naive model
  * after each random transfer; and how the bytes went.
  *
- *	live_files direct|copied FOLDER
+ *	live_files direct|copied FOLDER|DISK
  *
  * direct: the disk of FOLDER is expected to transfer aligned parts to GPU memory itself.  copied: it cannot.
+ * DISK: a block device, which is overwritten: only what threads write side by side.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
@@ -335,12 +337,61 @@ static void threads(void)
 	close(fd);
 }
 
+/* ---- threads that write side by side: what each writes is what is there, whatever the others do ---- */
+
+#define CHUNK	5000UL		/* neither a page nor a block */
+#define CHUNKS	64UL
+
+static void *writer(void *arg)
+{
+	size_t number = (size_t)arg;
+	void *context;
+	gpu_ptr gpu;
+
+	if (cu.cuDevicePrimaryCtxRetain(&context, 0) || cu.cuCtxSetCurrent(context) || cu.cuMemAlloc_v2(&gpu, 65536))
+		return "GPU memory";
+	for (size_t i = number; i < CHUNKS; i += 4) {
+		if (cu.cuMemsetD8_v2(gpu, (unsigned char)(i + 1), 65536) ||
+		    peerdma_file_write(shared, pointer(gpu + i * CHUNK % 4096), CHUNK, i * CHUNK) != (ssize_t)CHUNK)
+			return "a write";
+	}
+	cu.cuMemFree_v2(gpu);
+	return NULL;
+}
+
+static void side_by_side(int fd)
+{
+	static unsigned char bytes[CHUNKS * CHUNK];
+	pthread_t of[4];
+	void *failed;
+
+	shared = open_file(fd, 0);
+	for (int round = 0; round < 3; round++) {
+		memset(bytes, 0, sizeof(bytes));
+		CHECK(pwrite(fd, bytes, sizeof(bytes), 0) == sizeof(bytes), "zeros");
+		for (size_t i = 0; i < 4; i++)
+			CHECK(!pthread_create(&of[i], NULL, writer, (void *)i), "a thread");
+		for (size_t i = 0; i < 4; i++)
+			CHECK(!pthread_join(of[i], &failed) && !failed, "thread %zu: %s", i, failed ? (char *)failed : "");
+		CHECK(pread(fd, bytes, sizeof(bytes), 0) == sizeof(bytes), "back");
+		for (size_t i = 0; i < sizeof(bytes); i++) {
+			if (bytes[i] != i / CHUNK + 1) {
+				CHECK(false, "round %d: byte %zu is %u", round, i, bytes[i]);
+				break;
+			}
+		}
+	}
+	peerdma_file_close(shared);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	struct stat st;
 	void *context;
 
 	if (argc != 3 || (strcmp(argv[1], "direct") && strcmp(argv[1], "copied"))) {
-		fprintf(stderr, "usage: live_files direct|copied FOLDER\n");
+		fprintf(stderr, "usage: live_files direct|copied FOLDER|DISK\n");
 		return 2;
 	}
 	direct = !strcmp(argv[1], "direct");
@@ -350,6 +401,10 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	CHECK(!peerdma_open(&ctx, 0) && !peerdma_cache_open(ctx, NULL, &cache), "a cache: %s", peerdma_last_error());
+	if (!stat(folder, &st) && S_ISBLK(st.st_mode)) {
+		side_by_side(open(folder, O_RDWR | O_CLOEXEC));
+		return check_end("files");
+	}
 	random_transfers();
 	aligned();
 	by_direct_descriptor();
@@ -357,6 +412,7 @@ int main(int argc, char **argv)
 	freed();
 	wrong();
 	threads();
+	side_by_side(make_file());
 	peerdma_cache_close(cache);
 	peerdma_close(ctx);
 	return check_end("files");

@@ -37,6 +37,10 @@ case $text in
 *) die "the doctor's probe does not read into a page view: $text" ;;
 esac
 files copied /tmp
+umount /mnt/disk
+files direct /dev/nvme0n1
+mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
+mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
 PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile"
 unload_modules softgpu nvidia peerdma peerdma_nvidia
 

@@ -272,7 +272,7 @@ struct peerdma_export_args {
  *	without PERSISTENT	The view ends when the pin is revoked or unpinned.  Then an
  *		access raises SIGBUS, and system calls that read or write there fail with EFAULT.
  *		The revocation waits until I/O under way has ended, but not longer than the
- *		parameter pages_timeout_ms.  Memory that is still in use then (by vmsplice or
+ *		parameter pages_timeout_ms, and not at all if the user has parked memory already.  Memory that is still in use then (by vmsplice or
  *		MSG_ZEROCOPY, for example) is parked: it belongs to no one, and counts, until
  *		its last user lets go of it.  Users that keep pages as long as they like are
  *		refused by the kernel: registered buffers of io_uring, ibv_reg_mr(), V4L2's
@@ -281,7 +281,11 @@ struct peerdma_export_args {
  *		memory stays what it is until all files and mappings of the view are closed
  *		and nothing uses its pages.  All users are allowed.
  *
- * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory.  Struct pages do not stop the
+ * Views of both kinds delay the removal of the GPU, until their pages are idle: a page view
+ * cannot be taken from a persistent user.  Since Linux 6.17 a page that another view maps is not idle.
+ *
+ * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory by peerdma's rules, or its driver manages its
+ * own DMA; ENODEV as for MAP.  Struct pages do not stop the
  * kernel from trying.  A file's device is known; that of a network socket is not.
  *
  * EOPNOTSUPP also for memory without such pages (the kernel's log says so), of a provider

@@ -47,6 +47,7 @@ struct peerdma_account {
 	atomic64_t aperture;		/* bytes */
 	atomic_long_t locked;		/* pages */
 	atomic64_t revocations;		/* of its pins, ever */
+	atomic_t parked;		/* page views whose memory is parked: pages.c */
 };
 
 extern struct peerdma_account *peerdma_last_account;

@@ -21,6 +21,7 @@
  * and the mappings were zapped, no new reference can be taken, and a page whose count is the
  * provider's own stays idle.
  */
+#include <linux/dma-mapping.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/memremap.h>
@@ -28,10 +29,12 @@
 #include <linux/moduleparam.h>
 #include <linux/mount.h>
 #include <linux/pci.h>
+#include <linux/pseudo_fs.h>
 #include <linux/workqueue.h>
 
 #include "core/charge.h"
 #include "core/compat.h"
+#include "core/path.h"
 #include "map.h"
 #include "pages.h"
 #include "view.h"
@@ -40,10 +43,14 @@ static unsigned int timeout_ms = 2000;
 module_param_named(pages_timeout_ms, timeout_ms, uint, 0644);
 MODULE_PARM_DESC(pages_timeout_ms, "Milliseconds for which a revocation waits for I/O on a page view; after that its memory is parked (default 2000)");
 
+#define PAGES_MAGIC	0x70647067	/* "pdpg" */
 /* The reference count of a page of the provider's page map that has no user. */
 #define IDLE_COUNT	1
 #define LOOK_AGAIN_MIN	1	/* jiffies */
-#define LOOK_AGAIN_MAX	(HZ / 10)
+#define LOOK_AGAIN_SOON	(HZ / 20)	/* ... at most, while a revocation waits */
+#define LOOK_AGAIN_MAX	(2 * HZ)
+#define PUT_PATIENCE	(HZ / 20)
+#define LOOK_AT_ONCE	512		/* pages, without giving up the processor */
 
 struct page_view {
 	struct peerdma_object object;	/* of the pin; only if revocable */
@@ -58,12 +65,32 @@ struct page_view {
 	atomic_t files;			/* open ones */
 	struct kref ref;		/* of all open files together, the object, the keeper */
 	struct delayed_work keeper;	/* from the end on: gives the memory back when it is idle */
+	u64 idle_up_to;			/* the keeper's: bytes whose pages it has found idle */
 	unsigned long parked_at;	/* jiffies: from then on the memory is parked */
 	unsigned long look_again;
-	struct completion given_back;
+	bool parked;			/* kept->lock: counts in account->parked */
+	struct completion idle, given_back;
 };
 
 static struct workqueue_struct *keepers;
+
+static int pages_fs_init(struct fs_context *fc)
+{
+	return init_pseudo(fc, PAGES_MAGIC) ? 0 : -ENOMEM;
+}
+
+/*
+ * Mounted as long as there are views or paths to them.  A path (O_PATH) holds the mount and the
+ * inode, but no module: so the mount holds it, by `owner'.
+ */
+static struct file_system_type pages_fs = {
+	.owner = THIS_MODULE,
+	.name = "peerdma_pages",
+	.init_fs_context = pages_fs_init,
+	.kill_sb = kill_anon_super,
+};
+static struct vfsmount *pages_mount;
+static int pages_mounts;
 
 /* Guards inode->i_private, by which a file that is opened anew finds its view. */
 static DEFINE_MUTEX(views_lock);
@@ -82,6 +109,26 @@ static struct peerdma_owner keeper = {
 	.ops = &keeper_ops,
 };
 
+static int make_inode(struct page_view *view)
+{
+	int err = simple_pin_fs(&pages_fs, &pages_mount, &pages_mounts);
+
+	if (err)
+		return err;
+	view->inode = alloc_anon_inode(pages_mount->mnt_sb);
+	if (IS_ERR(view->inode)) {
+		simple_release_fs(&pages_mount, &pages_mounts);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void free_inode_of(struct page_view *view)
+{
+	iput(view->inode);
+	simple_release_fs(&pages_mount, &pages_mounts);
+}
+
 static void view_free(struct kref *ref)
 {
 	struct page_view *view = container_of(ref, struct page_view, ref);
@@ -89,7 +136,7 @@ static void view_free(struct kref *ref)
 	mutex_lock(&views_lock);
 	view->inode->i_private = NULL;
 	mutex_unlock(&views_lock);
-	iput(view->inode);
+	free_inode_of(view);
 	peerdma_pin_put(view->kept);
 	kfree(view);
 }
@@ -112,16 +159,21 @@ static void unlock(struct page_view *view)
 
 /* ---- its end ---- */
 
+/*
+ * Nothing takes a reference to a page any more, so one that is idle stays so: the next look
+ * begins where this one has ended.
+ */
 static bool idle(struct page_view *view)
 {
 	phys_addr_t phys;
-	u64 at, n, i;
+	u64 n, i;
 
-	for (at = 0; at < view->length; at += n) {
+	while (view->idle_up_to < view->length) {
+		n = min(view->length - view->idle_up_to, (u64)LOOK_AT_ONCE << PAGE_SHIFT);
 		lock(view);
-		n = peerdma_pin_run(view->kept, view->offset + at, view->length - at, &phys);
+		n = peerdma_pin_run(view->kept, view->offset + view->idle_up_to, n, &phys);
 		unlock(view);
-		for (i = 0; i < n; i += PAGE_SIZE)
+		for (i = 0; i < n; i += PAGE_SIZE, view->idle_up_to += PAGE_SIZE)
 			if (page_ref_count(pfn_to_page(PHYS_PFN(phys + i))) != IDLE_COUNT)
 				return false;
 		cond_resched();
@@ -131,6 +183,11 @@ static bool idle(struct page_view *view)
 
 static void give_back(struct page_view *view)
 {
+	complete_all(&view->idle);
+	lock(view);
+	if (view->parked)
+		atomic_dec(&view->kept->account->parked);
+	unlock(view);
 	put_dev_pagemap(view->pagemap);
 	peerdma_pin_end(view->kept, false);
 	complete_all(&view->given_back);
@@ -142,7 +199,13 @@ static void give_back(struct page_view *view)
 /* Shown as the pin's client. */
 static void park(struct page_view *view)
 {
-	WRITE_ONCE(view->kept->client, "parked page view");
+	lock(view);
+	if (!view->parked && !completion_done(&view->idle)) {
+		view->parked = true;
+		atomic_inc(&view->kept->account->parked);
+		WRITE_ONCE(view->kept->client, "parked page view");
+	}
+	unlock(view);
 }
 
 static void keep(struct work_struct *work)
@@ -155,7 +218,8 @@ static void keep(struct work_struct *work)
 	}
 	if (time_after_eq(jiffies, view->parked_at))
 		park(view);
-	view->look_again = min(view->look_again * 2, (unsigned long)LOOK_AGAIN_MAX);
+	view->look_again = min_t(unsigned long, view->look_again * 2,
+				 view->parked ? LOOK_AGAIN_MAX : LOOK_AGAIN_SOON);
 	queue_delayed_work(keepers, &view->keeper, view->look_again);
 }
 
@@ -187,15 +251,30 @@ static void object_stop(struct peerdma_object *object)
 }
 
 /*
- * In the normal case the memory is given back here, before it is freed.  The wait is bounded
- * also because the provider may hold a lock around this call that its `put' needs.
+ * All views of a pin have one deadline.  A user who has parked memory already is not waited for:
+ * otherwise a thread that frees many pins would wait for each.
+ */
+static void wait_until_idle(struct page_view *view)
+{
+	long left = view->parked_at - jiffies;
+
+	if (left > 0 && !atomic_read(&view->kept->account->parked))
+		wait_for_completion_timeout(&view->idle, left);
+	park(view);
+}
+
+/*
+ * When the pages are idle, no device reaches the memory.  Usually the keeper also gives it back before
+ * this returns, so that the thread which frees it can allocate it again; but the provider may hold
+ * a lock around this call that its `put' needs.
  */
 static void object_settle(struct peerdma_object *object, bool taken)
 {
 	struct page_view *view = view_of(object);
 
-	if (!wait_for_completion_timeout(&view->given_back, msecs_to_jiffies(READ_ONCE(timeout_ms))))
-		park(view);
+	wait_until_idle(view);
+	if (completion_done(&view->idle))
+		wait_for_completion_timeout(&view->given_back, PUT_PATIENCE);
 }
 
 static void object_free(struct peerdma_object *object)
@@ -337,7 +416,7 @@ static struct file *make_file(struct page_view *view)
 	/* Of the file, which drops it; and of the inode, which the file's path has. */
 	__module_get(THIS_MODULE);
 	ihold(view->inode);
-	file = peerdma_view_file(view->inode, "peerdma-pages",
+	file = alloc_file_pseudo(view->inode, pages_mount, "peerdma-pages",
 				 (view->readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC, &page_view_fops);
 	if (IS_ERR(file)) {
 		iput(view->inode);
@@ -373,6 +452,7 @@ static int find_pagemap(struct page_view *view)
 		put_dev_pagemap(found);
 		if (!same)
 			return -EOPNOTSUPP;
+		cond_resched();
 	}
 	return 0;
 }
@@ -406,6 +486,8 @@ static int keep_memory(struct page_view *view, struct peerdma_pin *pin, u64 offs
 	kept->flags = PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT;
 	kept->addr = pin->start + offset;
 	kept->length = view->length;
+	kept->token = 0;
+	kept->va_space = 0;
 	err = peerdma_pin_start_at(kept, provider);
 	if (err)
 		goto put;
@@ -452,21 +534,33 @@ static bool same_memory(struct page_view *view, const struct peerdma_pin *pin, u
 	return true;
 }
 
+/* By peerdma's rules, and by the device's DMA mask.  The provider is not asked: it would map. pin->lock held. */
+static int check_reach(struct page_view *view, struct peerdma_pin *pin, struct device *dev)
+{
+	u64 at, n, last = peerdma_translated(dev) ? U64_MAX : dma_get_mask(dev);
+	int err = peerdma_map_path(pin, dev);
+	phys_addr_t phys;
+
+	for (at = 0; !err && at < view->length; at += n) {
+		lock(view);
+		n = peerdma_pin_run(view->kept, view->offset + at, view->length - at, &phys);
+		unlock(view);
+		if (phys + n - 1 > last)
+			err = -EOPNOTSUPP;
+	}
+	return err;
+}
+
 /* From here on the view ends with its pin, if it is of the revocable kind. */
 static int enter(struct page_view *view, struct peerdma_pin *pin, u64 offset,
 		 struct pci_dev *user, struct peerdma_account *account)
 {
 	int err;
 
-	if (user) {
-		err = peerdma_map_reach(pin, &user->dev, false);
-		if (err)
-			return err;
-	}
 	mutex_lock(&pin->lock);
 	err = peerdma_pin_usable(pin);
 	if (!err && user)
-		err = peerdma_map_path(pin, &user->dev);
+		err = check_reach(view, pin, &user->dev);
 	if (!err && !same_memory(view, pin, offset))
 		err = -ENXIO;
 	if (!err && view->revocable)
@@ -489,9 +583,9 @@ static struct page_view *alloc_view(const struct peerdma_page_view_args *args)
 	atomic_set(&view->files, 1);
 	kref_init(&view->ref);
 	INIT_DELAYED_WORK(&view->keeper, keep);
+	init_completion(&view->idle);
 	init_completion(&view->given_back);
-	view->inode = peerdma_view_inode();
-	if (IS_ERR(view->inode)) {
+	if (make_inode(view)) {
 		kfree(view);
 		return NULL;
 	}
@@ -504,7 +598,7 @@ static struct page_view *alloc_view(const struct peerdma_page_view_args *args)
 
 static void free_view(struct page_view *view)
 {
-	iput(view->inode);
+	free_inode_of(view);
 	kfree(view);
 }
 

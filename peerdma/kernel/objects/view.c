@@ -19,7 +19,6 @@
  * lock, since zapping calls MMU notifiers of other drivers, whose locks may be held around
  * calls of ours.
  */
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
@@ -58,12 +57,6 @@ static struct vfsmount *view_mount;
 struct inode *peerdma_view_inode(void)
 {
 	return alloc_anon_inode(view_mount->mnt_sb);
-}
-
-struct file *peerdma_view_file(struct inode *inode, const char *name, int flags,
-			       const struct file_operations *fops)
-{
-	return alloc_file_pseudo(inode, view_mount, name, flags, fops);
 }
 
 /* The reference is dropped by peerdma_pin_free(): the file may be closed before the last dma-buf. */

@@ -15,9 +15,6 @@ void peerdma_view_exit(void);
 struct inode *peerdma_view_inode(void);
 /* The address_space of all views of the pin.  pin->lock held; the pin is usable, and its owner has views. */
 struct address_space *peerdma_view_mapping(struct peerdma_pin *pin);
-/* A file of such an inode, whose reference it takes over; or ERR_PTR(), and the caller still has that. */
-struct file *peerdma_view_file(struct inode *inode, const char *name, int flags,
-			       const struct file_operations *fops);
 /*
  * Makes the page table for a fault, if there is none: it is charged to the process, so no lock
  * is held.  0, or -ENOMEM.

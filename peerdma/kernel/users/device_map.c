@@ -124,16 +124,31 @@ static bool on_the_bus(struct pci_dev *pdev)
 	return found == pdev;
 }
 
+static int check_locked(struct pci_dev *pdev)
+{
+	if (pdev->driver && pdev->driver->driver_managed_dma)
+		return -EOPNOTSUPP;
+	return dma_is_settled(pdev) && on_the_bus(pdev) ? 0 : -ENODEV;
+}
+
+int peerdma_device_check(struct pci_dev *pdev)
+{
+	int err;
+
+	device_lock(&pdev->dev);
+	err = check_locked(pdev);
+	device_unlock(&pdev->dev);
+	return err;
+}
+
 /* The device's lock is held: no driver may be bound or unbound, as that may change its DMA. */
 static struct peerdma_map *map_locked(struct peerdma_device_map *m, struct peerdma_room *room)
 {
 	struct peerdma_map *map;
-	int err;
+	int err = check_locked(m->pdev);
 
-	if (m->pdev->driver && m->pdev->driver->driver_managed_dma)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (!dma_is_settled(m->pdev) || !on_the_bus(m->pdev))
-		return ERR_PTR(-ENODEV);
+	if (err)
+		return ERR_PTR(err);
 	err = peerdma_map_attach(m->pin, &m->pdev->dev, m->dir, room) ?:
 	      peerdma_maps_lock_for(m->pin, &m->pdev->dev, room);
 	if (err)

@@ -28,6 +28,11 @@ struct peerdma_device_map {
 };
 
 /*
+ * May programs name this device as one that is to reach memory? -EOPNOTSUPP: its driver manages its own
+ * DMA; -ENODEV: its DMA may change at any time (no driver), or it was removed.  May sleep; no lock held.
+ */
+int peerdma_device_check(struct pci_dev *pdev);
+/*
  * Maps the whole pin for the device.  If its segments, merged, are more than `space', it is not
  * mapped: 0 is returned, `map' is NULL, and `count' says how many they are.  May sleep; no lock
  * held.  A failure leaves `handle' reserved, which the caller erases.

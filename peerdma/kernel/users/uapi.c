@@ -368,7 +368,7 @@ static int find_peer(const struct peerdma_pages_args *a, struct pci_dev **user)
 	if (!(a->flags & PEERDMA_PAGES_FOR_DEVICE))
 		return a->domain | a->bus | a->devfn ? -EINVAL : 0;
 	*user = find_device(a->domain, a->bus, a->devfn);
-	return *user ? 0 : -ENODEV;
+	return *user ? peerdma_device_check(*user) : -ENODEV;
 }
 
 static int page_view(struct peerdma_pin *pin, const struct peerdma_pages_args *a,

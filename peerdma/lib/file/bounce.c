@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* bounce.c - copies between a file and a region through a buffer in host memory. */
+/* bounce.c - copies between a file and a region: through a buffer in host memory, or by the CPU. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 
 #include "../backend.h"
 #include "file.h"
-#include "peerdma_copy.h"
 #include "peerdma_ipc.h"
 
 #define BUFFER (1UL << 20)
@@ -33,43 +32,15 @@ ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool wri
 
 /* ---- between the buffer and the region ---- */
 
-static int copy_by_view(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length,
-			bool back)
-{
-	void *view;
-	int ret = peerdma_cpu_view(region, &view);
-	char *base;
-
-	if (ret)
-		return ret;
-	base = (char *)view - region->offset + at;
-	if (back) {
-		peerdma_copy_from_view(buffer, base, length);
-	} else {
-		peerdma_copy_to_view(base, buffer, length);
-		peerdma_view_fence();
-	}
-	return peerdma_cpu_view_end(region, view);
-}
-
-/*
- * By the GPU, and not in the program's streams: a stream may be waiting for this transfer.  Where the GPU does not, as for a
- * thread without a context, the CPU copies.
- */
+/* By the GPU, and not in the program's streams: a stream may be waiting for this transfer. */
 static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length, bool back)
 {
 	struct peerdma_ipc_transfer t = {
 		.size = sizeof(t), .flags = back ? PEERDMA_IPC_READ : 0,
 		.offset = region->addr - region->offset + at, .local = buffer, .length = length,
 	};
-	int ret;
 
-	if (!region_usable(region))
-		return fail(-ESTALE, "the memory was freed");
-	ret = peerdma_ipc_copy(&t, 1, NULL, 0);
-	if (ret && region->backend->view)
-		ret = copy_by_view(region, at, buffer, length, back);
-	return !ret && !region_usable(region) ? fail(-ESTALE, "the memory was freed meanwhile") : ret;
+	return peerdma_ipc_copy(&t, 1, NULL, 0);
 }
 
 /* ---- the file ---- */
@@ -112,9 +83,9 @@ static ssize_t failed(const struct part *part, ssize_t error)
 		    ": the file is open with O_DIRECT and cannot be opened without it; align offset and length as it demands" : "");
 }
 
-static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
+static ssize_t by_buffer(const struct part *part, char *buffer, uint64_t done, uint64_t length)
 {
-	uint64_t length = part->length - done < BUFFER ? part->length - done : BUFFER, skip;
+	uint64_t skip;
 	ssize_t n;
 	int ret;
 
@@ -131,18 +102,49 @@ static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
 		if (ret)
 			return ret;
 	}
-	__atomic_fetch_add(&part->file->copied_bytes, (uint64_t)n, __ATOMIC_RELAXED);
+	return n;
+}
+
+/*
+ * Where the GPU does not copy, as for a thread without a context: the kernel copies between the file and the CPU's view.  If
+ * the memory is freed meanwhile, the kernel gets an error, where this thread would get a signal.
+ */
+static ssize_t by_view(const struct part *part, uint64_t done, uint64_t length)
+{
+	void *view;
+	ssize_t n;
+	int ret = peerdma_cpu_view(part->region, &view);
+
+	if (ret)
+		return ret;
+	n = file_io(part->file->fd, (char *)view - part->region->offset + part->at + done, length,
+		    part->offset + done, part->write);
+	peerdma_cpu_view_end(part->region, view);
+	return n < 0 ? failed(part, n) : n;
+}
+
+static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
+{
+	uint64_t length = part->length - done < BUFFER ? part->length - done : BUFFER;
+	ssize_t n = by_buffer(part, buffer, done, length);
+
+	if (n < 0 && part->region->backend->view && part->file->buffered && region_usable(part->region))
+		n = by_view(part, done, length);
+	if (!region_usable(part->region))
+		return fail(-ESTALE, "the memory was freed meanwhile");
+	if (n > 0)
+		__atomic_fetch_add(&part->file->copied_bytes, (uint64_t)n, __ATOMIC_RELAXED);
 	return n;
 }
 
 ssize_t bounce(const struct part *part)
 {
-	/* Room for what io_aligned() reads on both sides. */
-	char *buffer = aligned_alloc(page_size(), BUFFER + 2 * (size_t)part->file->offset_align);
 	uint64_t done = 0;
+	void *buffer;
 	ssize_t n = 0;
 
-	if (!buffer)
+	/* Room for what io_aligned() reads on both sides. */
+	if (posix_memalign(&buffer, page_size(), BUFFER + 2 * (size_t)part->file->offset_align))
 		return fail(-ENOMEM, "no memory for a copy");
 	while (done < part->length) {
 		n = piece(part, buffer, done);
@@ -151,5 +153,5 @@ ssize_t bounce(const struct part *part)
 		done += (uint64_t)n;
 	}
 	free(buffer);
-	return done || n >= 0 ? (ssize_t)done : n;
+	return (done && n != -ESTALE) || n >= 0 ? (ssize_t)done : n;
 }

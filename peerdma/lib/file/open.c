@@ -51,6 +51,9 @@ static int check_fd(int fd, struct stat *s, int *mode)
 	*mode = fcntl(fd, F_GETFL);
 	if (*mode < 0 || fstat(fd, s))
 		return fail(-EBADF, "peerdma_file_open: %d is no descriptor", fd);
+	/* pwrite() would append, whatever the offset. */
+	if (*mode & O_APPEND)
+		return fail(-EINVAL, "peerdma_file_open: descriptor %d is open with O_APPEND", fd);
 	if (*mode & O_PATH)
 		return fail(-EINVAL, "peerdma_file_open: descriptor %d is open neither for reading nor for writing (O_PATH)", fd);
 	if (!S_ISREG(s->st_mode) && !S_ISBLK(s->st_mode))
@@ -61,8 +64,10 @@ static int check_fd(int fd, struct stat *s, int *mode)
 /* One descriptor with O_DIRECT and one without; where only the caller's can be had, it is both. */
 static int open_both(struct peerdma_file *file, int fd, int mode)
 {
-	file->direct = open_again(fd, O_DIRECT);
-	file->fd = open_again(fd, 0);
+	int kept = mode & (O_SYNC | O_DSYNC);
+
+	file->direct = open_again(fd, kept | O_DIRECT);
+	file->fd = open_again(fd, kept);
 	file->buffered = file->fd >= 0;
 	if (file->direct < 0 && mode & O_DIRECT)
 		file->direct = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -7,6 +7,7 @@
  */
 #include <limits.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "../backend.h"
 #include "file.h"
@@ -43,12 +44,12 @@ static ssize_t by_disk(const struct part *part, char *base)
 	ssize_t n = file_io(part->file->direct, base + part->at, part->length, part->offset,
 			    part->write);
 
+	if (!region_usable(part->region))
+		return fail(-ESTALE, "the memory was freed");
 	if (n >= 0) {
 		__atomic_fetch_add(&part->file->direct_bytes, (uint64_t)n, __ATOMIC_RELAXED);
 		return n;
 	}
-	if (!region_usable(part->region))
-		return fail(-ESTALE, "the memory was freed");
 	switch (n) {
 	case -EINVAL:
 		return copied(part, "the file system or the disk refuses this transfer (EINVAL)");
@@ -61,10 +62,21 @@ static ssize_t by_disk(const struct part *part, char *base)
 	}
 }
 
+/*
+ * What is written at once without the page cache begins and ends with a page: two threads may write parts
+ * of one file that lie side by side, and a page in the cache would bring back what the other has written.
+ */
+static uint64_t align_of(const struct part *part)
+{
+	uint64_t align = part->file->offset_align;
+
+	return part->write && align < page_size() ? page_size() : align;
+}
+
 /* How much of the part is before its first aligned byte; all of it, if there is none. */
 static uint64_t head_of(const struct part *part)
 {
-	uint64_t align = part->file->offset_align, over = part->offset % align;
+	uint64_t align = align_of(part), over = part->offset % align;
 	uint64_t head = over ? align - over : 0;
 
 	if (head >= part->length || (part->at + head) % part->file->memory_align)
@@ -72,11 +84,21 @@ static uint64_t head_of(const struct part *part)
 	return head;
 }
 
+/* Of a read: does the file end before the part's byte `to', so that the rest has nothing to transfer? */
+static bool ends_before(const struct part *part, uint64_t to)
+{
+	struct stat s;
+
+	return !part->write && !head_of(part) && !fstat(part->file->fd, &s) && S_ISREG(s.st_mode) &&
+	       (uint64_t)s.st_size <= part->offset + to;
+}
+
 /* Appends what a step has transferred: true, if the next step is to follow. */
 static bool step(ssize_t n, uint64_t wanted, ssize_t *done)
 {
 	if (n < 0) {
-		*done = *done ? *done : n;
+		/* What was read is gone with the memory. */
+		*done = *done && n != -ESTALE ? *done : n;
 		return false;
 	}
 	*done += n;
@@ -87,7 +109,7 @@ static ssize_t transfer_part(const struct part *part)
 {
 	const char *why = NULL;
 	char *base = direct_base(part->file, part->region, &why);
-	uint64_t head, middle, align = part->file->offset_align;
+	uint64_t head, middle, align = align_of(part);
 	struct part p;
 	ssize_t done = 0;
 
@@ -95,6 +117,9 @@ static ssize_t transfer_part(const struct part *part)
 		return copied(part, why);
 	head = head_of(part);
 	middle = (part->length - head) / align * align;
+	/* Of a transfer that may not be made in part, nothing is made. */
+	if (part->file->flags & PEERDMA_FILE_DIRECT_ONLY && middle != part->length && !ends_before(part, head + middle))
+		return copied(part, NOT_ALIGNED);
 	p = from(part, 0, middle ? head : part->length);
 	if (p.length && !step(copied(&p, NOT_ALIGNED), p.length, &done))
 		return done;
@@ -150,9 +175,13 @@ static ssize_t transfer_host(struct peerdma_file *file, void *ptr, uint64_t leng
 {
 	bool aligned = !(offset % file->offset_align || length % file->offset_align ||
 			 (uintptr_t)ptr % file->memory_align);
-	ssize_t n = file_io(aligned && file->direct >= 0 ? file->direct : file->fd, ptr, length,
-			    offset, write);
+	ssize_t n = -EINVAL;
 
+	if (aligned && file->direct >= 0)
+		n = file_io(file->direct, ptr, length, offset, write);
+	/* Not without the page cache: the memory may have no pages, as a view of a GPU's. */
+	if (n == -EINVAL || n == -EFAULT || n == -EEXIST || n == -EREMOTEIO)
+		n = file_io(file->fd, ptr, length, offset, write);
 	if (n < 0)
 		return fail((int)n, "%s", error_words((int)n));
 	__atomic_fetch_add(&file->host_bytes, (uint64_t)n, __ATOMIC_RELAXED);
