@@ -358,6 +358,17 @@ int peerdma_export(struct peerdma_pin *pin, u64 offset, u64 length, struct file 
 	return 0;
 }
 
+int peerdma_page_view(struct peerdma_pin *pin, const struct peerdma_page_view_args *args, struct file **file)
+{
+	(void)args;
+	MUST(!pin->lock.locked);
+	if (now.fail & FAIL_EXPORT)
+		return -EINVAL;
+	now.files++;
+	*file = &dmabuf;
+	return 0;
+}
+
 bool ns_capable_noaudit(struct user_namespace *ns, int cap)
 {
 	MUST(ns == &init_user_ns && cap == CAP_SYS_ADMIN);
@@ -430,6 +441,8 @@ static bool malformed(u32 nr, const u8 *arg, u32 given)
 					      { offsetof(struct peerdma_export_args, flags) }, 1 },
 		[_IOC_NR(PEERDMA_PIN_DMABUF_FD)] = { sizeof(struct peerdma_pin_dmabuf_args),
 						     { offsetof(struct peerdma_pin_dmabuf_args, reserved) }, 1 },
+		[_IOC_NR(PEERDMA_PAGES)] = { sizeof(struct peerdma_pages_args),
+					     { offsetof(struct peerdma_pages_args, reserved) }, 1 },
 	};
 	u32 i, word;
 
