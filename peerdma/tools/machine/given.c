@@ -86,11 +86,12 @@ static enum given drm_given(struct tree *t, const struct device *d, char path[32
 	if (tree_list(t, folder, &names) || !*names)
 		return GIVEN;
 	for (; *names && best != GIVEN; names = tree_next(names)) {
+		bool render = !strncmp(names, "renderD", 7);
 		enum given g;
 
-		if (!softgpu && strncmp(names, "renderD", 7))
+		if (!softgpu && !render)
 			continue;
-		snprintf(path, 32, "/dev/%s%.16s", softgpu ? "" : "dri/", names);
+		snprintf(path, 32, "/dev/%s%.16s", render ? "dri/" : "", names);
 		g = node_given(t, path);
 		best = g > best ? g : best;
 	}
