@@ -77,7 +77,7 @@ static void numbers(void)
 	struct peerdma_info info = { .size = sizeof(info) };
 	int fd = dev_open();
 
-	FAILS(ENOTTY, ioctl(fd, PEERDMA_IOC(0x08), &info));
+	FAILS(ENOTTY, ioctl(fd, PEERDMA_IOC(0x09), &info));
 	FAILS(ENOTTY, ioctl(fd, PEERDMA_IOC(0xff), &info));
 	FAILS(ENOTTY, ioctl(fd, _IO(PEERDMA_IOC_MAGIC, 0), &info));
 	FAILS(ENOTTY, ioctl(fd, _IOWR(PEERDMA_IOC_MAGIC, 0, struct peerdma_info), &info));
