@@ -16,6 +16,7 @@ static const struct {
 	{ PEERDMA_MAP, sizeof(struct peerdma_map_args), 0 },
 	{ PEERDMA_UNMAP, sizeof(struct peerdma_handle_args), 0 },
 	{ PEERDMA_EXPORT, sizeof(struct peerdma_export_args), 0 },
+	{ PEERDMA_PAGES, sizeof(struct peerdma_pages_args), 0 },
 };
 #define NCALLS (sizeof(calls) / sizeof(calls[0]))
 
