@@ -36,7 +36,8 @@
  *	the provider's group lock (group_lock.h), held for a whole get, put or `reach'; none where
  *	    `get' takes mmap_lock (provider.h)
  *	mmap_lock, dma_resv of an export or of an imported dma-buf
- *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported)
+ *	peerdma_pin.lock (of an import; inside it, that of the pin that is exported; of a pin with a page view;
+ *	    inside it, that of the pin that keeps the view's memory)
  *	locks that a provider's get and dma_map take (see provider.h: none of the outermost
  *	    where there is a reservation lock), those of the page tables
  *	names_lock (pin_table.c), in which the lock of its xarray is taken; peerdma_file.lock,

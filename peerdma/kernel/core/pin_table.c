@@ -124,6 +124,8 @@ static void set_up(struct peerdma_pin *pin, struct peerdma_owner *owner,
 	pin->cookie = ++serial << ID_BITS | pin->id;
 	pin->account = account;
 	pin->state = PIN_NEW;
+	pin->token = 0;
+	pin->va_space = 0;
 	pin->going = false;
 	pin->revoked = false;
 	pin->down = false;

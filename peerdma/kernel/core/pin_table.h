@@ -207,8 +207,8 @@ static inline u64 peerdma_pins_live(void)
 
 /*
  * Returns a new pin of this owner with an id and one reference, charged to the calling
- * process's user.  ERR_PTR: -ENOMEM, -ENFILE, -EDQUOT.  The caller sets all of flags, addr,
- * length, token, va_space and what the owner needs, and starts the pin (pin.c).  If
+ * process's user.  ERR_PTR: -ENOMEM, -ENFILE, -EDQUOT.  The caller sets flags, addr,
+ * length, tokens if it has any, and what the owner needs, and starts the pin (pin.c).  If
  * starting fails, the caller removes the pin from its owner and puts it.
  */
 struct peerdma_pin *peerdma_pin_new(struct peerdma_owner *owner);

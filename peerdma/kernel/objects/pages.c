@@ -230,13 +230,15 @@ static void end(struct page_view *view)
 
 	lock(view);
 	ended = view->ended;
-	view->ended = true;
+	if (!ended) {
+		view->ended = true;
+		view->look_again = LOOK_AGAIN_MIN;
+		view->parked_at = jiffies + msecs_to_jiffies(READ_ONCE(timeout_ms));
+	}
 	unlock(view);
 	if (ended)
 		return;
 	unmap_mapping_range(view->inode->i_mapping, 0, 0, 1);
-	view->look_again = LOOK_AGAIN_MIN;
-	view->parked_at = jiffies + msecs_to_jiffies(READ_ONCE(timeout_ms));
 	queue_delayed_work(keepers, &view->keeper, 0);
 }
 
@@ -251,8 +253,8 @@ static void object_stop(struct peerdma_object *object)
 }
 
 /*
- * All views of a pin have one deadline.  A user who has parked memory already is not waited for:
- * otherwise a thread that frees many pins would wait for each.
+ * All views of a pin have one deadline.  If the view's user has parked memory already, this thread does
+ * not wait at all: a thread that frees the memory of many pins would wait for each of them.
  */
 static void wait_until_idle(struct page_view *view)
 {
@@ -457,27 +459,34 @@ static int find_pagemap(struct page_view *view)
 	return 0;
 }
 
+/* The provider of a pin that is alive, held: pins of it can outlive their memory's free. */
+static struct peerdma_provider *hold_provider(struct peerdma_pin *pin)
+{
+	struct peerdma_provider *provider = pin->provider;
+	int err;
+
+	mutex_lock(&pin->lock);
+	err = peerdma_pin_usable(pin);
+	if (!err && !provider->can_persist)
+		err = -EOPNOTSUPP;
+	if (!err && !peerdma_provider_hold(provider))
+		err = -ESTALE;
+	mutex_unlock(&pin->lock);
+	return err ? ERR_PTR(err) : provider;
+}
+
 /*
  * Pins the memory that `pin' has at this moment once more: persistent, in this process, by the
  * same provider.
  */
 static int keep_memory(struct page_view *view, struct peerdma_pin *pin, u64 offset)
 {
-	struct peerdma_provider *provider = NULL;
+	struct peerdma_provider *provider = hold_provider(pin);
 	struct peerdma_pin *kept;
 	int err;
 
-	mutex_lock(&pin->lock);
-	err = peerdma_pin_usable(pin);
-	if (!err && !pin->provider->can_persist)
-		err = -EOPNOTSUPP;
-	if (!err && !peerdma_provider_hold(pin->provider))
-		err = -ESTALE;
-	if (!err)
-		provider = pin->provider;
-	mutex_unlock(&pin->lock);
-	if (err)
-		return err;
+	if (IS_ERR(provider))
+		return PTR_ERR(provider);
 	kept = peerdma_pin_new(&keeper);
 	err = PTR_ERR_OR_ZERO(kept);
 	if (err)
@@ -486,8 +495,6 @@ static int keep_memory(struct page_view *view, struct peerdma_pin *pin, u64 offs
 	kept->flags = PEERDMA_PIN_DEVICE | PEERDMA_PIN_PERSISTENT;
 	kept->addr = pin->start + offset;
 	kept->length = view->length;
-	kept->token = 0;
-	kept->va_space = 0;
 	err = peerdma_pin_start_at(kept, provider);
 	if (err)
 		goto put;
