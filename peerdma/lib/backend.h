@@ -65,8 +65,8 @@ struct backend {
 	 * NULL, or: a descriptor of [offset, offset + length) of the pinned bytes (both 0: all) whose mapping has struct
 	 * pages; flags: PEERDMA_PAGE_VIEW_*.  device: NULL, or domain, bus and devfn of one that must reach them.
 	 */
-	int (*pages)(struct peerdma_region *region, unsigned int flags, uint64_t offset, uint64_t length,
-		     const struct peerdma_map_args *device, int *fd);
+	int (*pages)(struct peerdma_region *region, unsigned int flags, uint64_t offset,
+		     uint64_t length, const struct peerdma_map_args *device, int *fd);
 
 	/* NULL, or: the region is a copy, and this moves bytes to it, or back. */
 	int (*move)(struct peerdma_region *region, uint64_t offset, uint64_t length, bool back);

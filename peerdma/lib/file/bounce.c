@@ -17,8 +17,11 @@ ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool wri
 	ssize_t n;
 
 	while (done < length) {
-		n = write ? pwrite(fd, (char *)memory + done, length - done, (off_t)(offset + done)) :
-			    pread(fd, (char *)memory + done, length - done, (off_t)(offset + done));
+		char *at = (char *)memory + done;
+		off_t from = (off_t)(offset + done);
+
+		n = write ? pwrite(fd, at, length - done, from) :
+			    pread(fd, at, length - done, from);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -33,7 +36,8 @@ ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool wri
 /* ---- between the buffer and the region ---- */
 
 /* By the GPU, and not in the program's streams: a stream may be waiting for this transfer. */
-static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length, bool back)
+static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length,
+		bool back)
 {
 	struct peerdma_ipc_transfer t = {
 		.size = sizeof(t), .flags = back ? PEERDMA_IPC_READ : 0,
@@ -83,31 +87,32 @@ static ssize_t failed(const struct part *part, ssize_t error)
 		    ": the file is open with O_DIRECT and cannot be opened without it; align offset and length as it demands" : "");
 }
 
-static ssize_t by_buffer(const struct part *part, char *buffer, uint64_t done, uint64_t length)
+/* *copy_failed: the file was not written, or only read. */
+static ssize_t by_buffer(const struct part *part, char *buffer, uint64_t done, uint64_t length,
+			 bool *copy_failed)
 {
 	uint64_t skip;
 	ssize_t n;
-	int ret;
+	int ret = 0;
 
-	if (part->write) {
+	*copy_failed = false;
+	if (part->write)
 		ret = copy(part->region, part->at + done, buffer, length, true);
-		if (ret)
-			return ret;
+	if (!ret) {
+		n = io(part, buffer, length, part->offset + done, &skip);
+		if (n < 0)
+			return failed(part, n);
+		if (n && !part->write)
+			ret = copy(part->region, part->at + done, buffer + skip, (uint64_t)n,
+				   false);
 	}
-	n = io(part, buffer, length, part->offset + done, &skip);
-	if (n < 0)
-		return failed(part, n);
-	if (n && !part->write) {
-		ret = copy(part->region, part->at + done, buffer + skip, (uint64_t)n, false);
-		if (ret)
-			return ret;
-	}
-	return n;
+	*copy_failed = ret;
+	return ret ? ret : n;
 }
 
 /*
- * Where the GPU does not copy, as for a thread without a context: the kernel copies between the file and the CPU's view.  If
- * the memory is freed meanwhile, the kernel gets an error, where this thread would get a signal.
+ * If the GPU does not copy, as for a thread without a context, the kernel copies between the file and the CPU's view.  If the
+ * memory is freed meanwhile, the kernel gets an error, where this thread would get a signal.
  */
 static ssize_t by_view(const struct part *part, uint64_t done, uint64_t length)
 {
@@ -123,12 +128,12 @@ static ssize_t by_view(const struct part *part, uint64_t done, uint64_t length)
 	return n < 0 ? failed(part, n) : n;
 }
 
-static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
+static ssize_t piece(const struct part *part, char *buffer, uint64_t done, uint64_t length)
 {
-	uint64_t length = part->length - done < BUFFER ? part->length - done : BUFFER;
-	ssize_t n = by_buffer(part, buffer, done, length);
+	bool copy_failed;
+	ssize_t n = by_buffer(part, buffer, done, length, &copy_failed);
 
-	if (n < 0 && part->region->backend->view && part->file->buffered && region_usable(part->region))
+	if (copy_failed && part->region->backend->view && part->file->buffered)
 		n = by_view(part, done, length);
 	if (!region_usable(part->region))
 		return fail(-ESTALE, "the memory was freed meanwhile");
@@ -139,19 +144,18 @@ static ssize_t piece(const struct part *part, char *buffer, uint64_t done)
 
 ssize_t bounce(const struct part *part)
 {
-	uint64_t done = 0;
+	ssize_t done = 0;
+	uint64_t length;
 	void *buffer;
-	ssize_t n = 0;
 
 	/* Room for what io_aligned() reads on both sides. */
 	if (posix_memalign(&buffer, page_size(), BUFFER + 2 * (size_t)part->file->offset_align))
 		return fail(-ENOMEM, "no memory for a copy");
-	while (done < part->length) {
-		n = piece(part, buffer, done);
-		if (n <= 0)
-			break;
-		done += (uint64_t)n;
-	}
+	do {
+		length = part->length - (uint64_t)done;
+		length = length < BUFFER ? length : BUFFER;
+	} while (file_step(piece(part, buffer, (uint64_t)done, length), length, &done) &&
+		 (uint64_t)done < part->length);
 	free(buffer);
-	return (done && n != -ESTALE) || n >= 0 ? (ssize_t)done : n;
+	return done;
 }

@@ -61,7 +61,8 @@ static bool look_below(const char *device, struct disks *disks, unsigned int dep
 		if (entry->d_name[0] == '.')
 			continue;
 		any = true;
-		if (snprintf(path, sizeof(path), "%s/slaves/%s", device, entry->d_name) < (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/slaves/%s", device, entry->d_name) <
+		    (int)sizeof(path))
 			look(path, disks, depth + 1);
 	}
 	if (dir)

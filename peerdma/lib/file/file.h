@@ -57,7 +57,21 @@ void disks_find(int fd, struct disks *disks);
  */
 char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why);
 
-/* Each returns the number of bytes, 0 at the end of the file, or -errno with text. */
+/* Returns the number of bytes, 0 at the end of the file, or -errno with text. */
 ssize_t bounce(const struct part *part);
+
+/*
+ * Adds what a step of a transfer has returned to *done: true, if the next step is to follow.  An error after some bytes is
+ * told by the next call; but if the memory was freed, the bytes of a read are gone with it.
+ */
+static inline bool file_step(ssize_t n, uint64_t wanted, ssize_t *done)
+{
+	if (n < 0) {
+		*done = *done && n != -ESTALE ? *done : n;
+		return false;
+	}
+	*done += n;
+	return (uint64_t)n == wanted;
+}
 /* Reads or writes, all or to the end of the file.  -errno without text, if nothing was transferred. */
 ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool write);

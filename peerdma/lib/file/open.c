@@ -10,17 +10,13 @@
 #include "cache/cache.h"
 #include "file.h"
 
-/* The same file once more, with its access mode and these flags: -errno if the process may not. */
+/* The same file once more; -1: the process may not. */
 static int open_again(int fd, int flags)
 {
-	int mode = fcntl(fd, F_GETFL), again;
 	char path[64];
 
-	if (mode < 0)
-		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	again = open(path, (mode & O_ACCMODE) | flags | O_CLOEXEC);
-	return again < 0 ? -errno : again;
+	return open(path, flags | O_CLOEXEC);
 }
 
 /* Alignments that fit every disk, where the kernel does not tell. */
@@ -33,16 +29,18 @@ static void find_alignment(struct peerdma_file *file)
 #ifdef STATX_DIOALIGN
 	struct statx x;
 
-	if (statx(file->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) || !(x.stx_mask & STATX_DIOALIGN))
+	if (statx(file->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) ||
+	    !(x.stx_mask & STATX_DIOALIGN))
 		return;
-	if (!x.stx_dio_offset_align) {
+	if (file->direct >= 0 && !x.stx_dio_offset_align) {
 		file->not_direct = "the file system has no O_DIRECT for this file";
 		close(file->direct);
 		file->direct = -1;
-		return;
 	}
-	file->memory_align = x.stx_dio_mem_align ? x.stx_dio_mem_align : 1;
-	file->offset_align = x.stx_dio_offset_align;
+	if (x.stx_dio_offset_align) {
+		file->memory_align = x.stx_dio_mem_align ? x.stx_dio_mem_align : 1;
+		file->offset_align = x.stx_dio_offset_align;
+	}
 #endif
 }
 
@@ -64,17 +62,15 @@ static int check_fd(int fd, struct stat *s, int *mode)
 /* One descriptor with O_DIRECT and one without; where only the caller's can be had, it is both. */
 static int open_both(struct peerdma_file *file, int fd, int mode)
 {
-	int kept = mode & (O_SYNC | O_DSYNC);
+	int kept = mode & (O_ACCMODE | O_SYNC | O_DSYNC);
 
 	file->direct = open_again(fd, kept | O_DIRECT);
 	file->fd = open_again(fd, kept);
 	file->buffered = file->fd >= 0;
 	if (file->direct < 0 && mode & O_DIRECT)
 		file->direct = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (file->direct < 0) {
-		file->direct = -1;
+	if (file->direct < 0)
 		file->not_direct = "the file cannot be opened with O_DIRECT";
-	}
 	if (file->fd < 0) {
 		file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		file->buffered = !(mode & O_DIRECT);

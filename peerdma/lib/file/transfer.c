@@ -38,7 +38,7 @@ static struct part from(const struct part *part, uint64_t done, uint64_t length)
 
 #define NOT_ALIGNED	"not aligned as the disk demands: offset in the file, address or length"
 
-/* The disk's transfer of a part that is aligned.  The kernel may refuse it in spite of that: then it is copied. */
+/* The disk's transfer of a part that is aligned.  If the kernel refuses it all the same, it is copied. */
 static ssize_t by_disk(const struct part *part, char *base)
 {
 	ssize_t n = file_io(part->file->direct, base + part->at, part->length, part->offset,
@@ -93,18 +93,6 @@ static bool ends_before(const struct part *part, uint64_t to)
 	       (uint64_t)s.st_size <= part->offset + to;
 }
 
-/* Appends what a step has transferred: true, if the next step is to follow. */
-static bool step(ssize_t n, uint64_t wanted, ssize_t *done)
-{
-	if (n < 0) {
-		/* What was read is gone with the memory. */
-		*done = *done && n != -ESTALE ? *done : n;
-		return false;
-	}
-	*done += n;
-	return (uint64_t)n == wanted;
-}
-
 static ssize_t transfer_part(const struct part *part)
 {
 	const char *why = NULL;
@@ -118,17 +106,18 @@ static ssize_t transfer_part(const struct part *part)
 	head = head_of(part);
 	middle = (part->length - head) / align * align;
 	/* Of a transfer that may not be made in part, nothing is made. */
-	if (part->file->flags & PEERDMA_FILE_DIRECT_ONLY && middle != part->length && !ends_before(part, head + middle))
+	if (part->file->flags & PEERDMA_FILE_DIRECT_ONLY && middle != part->length &&
+	    !ends_before(part, head + middle))
 		return copied(part, NOT_ALIGNED);
 	p = from(part, 0, middle ? head : part->length);
-	if (p.length && !step(copied(&p, NOT_ALIGNED), p.length, &done))
+	if (p.length && !file_step(copied(&p, NOT_ALIGNED), p.length, &done))
 		return done;
 	p = from(part, head, middle);
-	if (!middle || !step(by_disk(&p, base), middle, &done))
+	if (!middle || !file_step(by_disk(&p, base), middle, &done))
 		return done;
 	p = from(part, head + middle, part->length - head - middle);
 	if (p.length)
-		step(copied(&p, NOT_ALIGNED), p.length, &done);
+		file_step(copied(&p, NOT_ALIGNED), p.length, &done);
 	return done;
 }
 
@@ -156,14 +145,15 @@ static ssize_t transfer_region(struct peerdma_file *file, struct peerdma_region 
 
 	while ((uint64_t)done < length) {
 		uint64_t at = addr + (uint64_t)done, left = length - (uint64_t)done;
-		struct part part = { .file = file, .offset = offset + (uint64_t)done, .write = write };
+		struct part part = { .file = file, .write = write };
 
+		part.offset = offset + (uint64_t)done;
 		part.region = pin_at(region, at, &end);
 		if (!part.region)
 			return fail(-ENXIO, "the range is not in its pin");
 		part.at = at - (part.region->addr - part.region->offset);
 		part.length = left < end - at ? left : end - at;
-		if (!step(transfer_part(&part), part.length, &done))
+		if (!file_step(transfer_part(&part), part.length, &done))
 			break;
 	}
 	return done;
@@ -203,8 +193,8 @@ static int check(const char *call, struct peerdma_file *file, const void *ptr, s
 	return ret;
 }
 
-static ssize_t transfer(const char *call, struct peerdma_file *file, void *ptr, size_t length,
-			uint64_t offset, bool write)
+static ssize_t checked(const char *call, struct peerdma_file *file, void *ptr, size_t length,
+		       uint64_t offset, bool write)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 	struct peerdma_cached *hold;
@@ -220,27 +210,32 @@ static ssize_t transfer(const char *call, struct peerdma_file *file, void *ptr, 
 		ret = peerdma_cache_get(file->cache, ptr, length, &hold);
 		if (ret)
 			return ret;
-		ret = transfer_region(file, hold->registration, (uintptr_t)ptr, length, offset, write);
+		ret = transfer_region(file, hold->registration, (uintptr_t)ptr, length, offset,
+				      write);
 		peerdma_cache_put(file->cache, hold);
 	}
 	return ret < 0 ? fail((int)ret, "%s: %s", call, peerdma_last_error()) : ret;
 }
 
-EXPORT ssize_t peerdma_file_read(struct peerdma_file *file, void *ptr, size_t length, uint64_t offset)
+/* What fails on the way, and is done otherwise, leaves no text. */
+static ssize_t transfer(const char *call, struct peerdma_file *file, void *ptr, size_t length,
+			uint64_t offset, bool write)
 {
 	uint32_t was = attempt_begin();
-	ssize_t ret = transfer("peerdma_file_read", file, ptr, length, offset, false);
+	ssize_t ret = checked(call, file, ptr, length, offset, write);
 
 	attempt_end(was, ret < 0 ? -1 : 0);
 	return ret;
 }
 
+EXPORT ssize_t peerdma_file_read(struct peerdma_file *file, void *ptr, size_t length,
+				 uint64_t offset)
+{
+	return transfer("peerdma_file_read", file, ptr, length, offset, false);
+}
+
 EXPORT ssize_t peerdma_file_write(struct peerdma_file *file, const void *ptr, size_t length,
 				  uint64_t offset)
 {
-	uint32_t was = attempt_begin();
-	ssize_t ret = transfer("peerdma_file_write", file, (void *)(uintptr_t)ptr, length, offset, true);
-
-	attempt_end(was, ret < 0 ? -1 : 0);
-	return ret;
+	return transfer("peerdma_file_write", file, (void *)(uintptr_t)ptr, length, offset, true);
 }
