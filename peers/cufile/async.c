@@ -3,12 +3,10 @@
  * async.c - transfers in CUDA's streams: a host function of the stream gives the transfer to the worker and waits for it.  Sizes
  * and offsets are read when the stream comes to it.
  */
-#include <dlfcn.h>
-
 #include "cufile_int.h"
 
 struct request {
-	struct job job;		/* first */
+	struct job job; /* first */
 	CUfileHandle_t fh;
 	void *base;
 	const size_t *size;
@@ -23,7 +21,8 @@ struct request {
 static void make(struct job *job)
 {
 	struct request *r = (struct request *)job;
-	ssize_t n = transfer_make(&(struct transfer){ r->fh, r->base, *r->size, *r->file_offset, *r->memory_offset, r->write });
+	ssize_t n = transfer_make(&(struct transfer){ r->fh, r->base, *r->size, *r->file_offset,
+						      *r->memory_offset, r->write });
 
 	*r->moved = n == -1 ? -errno : n;
 	pthread_mutex_lock(&r->lock);
@@ -53,27 +52,15 @@ static void in_stream(void *arg)
 
 typedef CUresult launch_fn(CUstream stream, void (*fn)(void *arg), void *arg);
 
-static launch_fn *launcher(void)
-{
-	static launch_fn *found;
-	void *cuda;
-
-	if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE)) {
-		cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-		if (cuda)
-			__atomic_store_n(&found, (launch_fn *)(uintptr_t)dlsym(cuda, "cuLaunchHostFunc"), __ATOMIC_RELEASE);
-	}
-	return __atomic_load_n(&found, __ATOMIC_ACQUIRE);
-}
-
 static CUfileError_t submit(const struct request *what, CUstream stream)
 {
-	launch_fn *launch = launcher();
+	launch_fn *launch = (launch_fn *)(uintptr_t)cuda_function("cuLaunchHostFunc");
 	struct handle *h = handle_get(what->fh);
 	struct request *r;
 	CUresult error;
 
-	if (!h || !what->base || !what->size || !what->file_offset || !what->memory_offset || !what->moved) {
+	if (!h || !what->base || !what->size || !what->file_offset || !what->memory_offset ||
+	    !what->moved) {
 		if (h)
 			handle_put(h);
 		if (what->moved)
@@ -97,18 +84,31 @@ static CUfileError_t submit(const struct request *what, CUstream stream)
 	return (CUfileError_t){ CU_FILE_CUDA_DRIVER_ERROR, error };
 }
 
-EXPORT CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
-				     off_t *memory_offset, ssize_t *moved, CUstream stream)
+EXPORT CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size,
+				     off_t *file_offset, off_t *memory_offset, ssize_t *moved,
+				     CUstream stream)
 {
-	return submit(&(struct request){ .fh = fh, .base = base, .size = size, .file_offset = file_offset,
-					 .memory_offset = memory_offset, .moved = moved }, stream);
+	return submit(&(struct request){ .fh = fh,
+					 .base = base,
+					 .size = size,
+					 .file_offset = file_offset,
+					 .memory_offset = memory_offset,
+					 .moved = moved },
+		      stream);
 }
 
-EXPORT CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
-				      off_t *memory_offset, ssize_t *moved, CUstream stream)
+EXPORT CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size,
+				      off_t *file_offset, off_t *memory_offset, ssize_t *moved,
+				      CUstream stream)
 {
-	return submit(&(struct request){ .fh = fh, .base = base, .size = size, .file_offset = file_offset,
-					 .memory_offset = memory_offset, .moved = moved, .write = true }, stream);
+	return submit(&(struct request){ .fh = fh,
+					 .base = base,
+					 .size = size,
+					 .file_offset = file_offset,
+					 .memory_offset = memory_offset,
+					 .moved = moved,
+					 .write = true },
+		      stream);
 }
 
 /* A stream needs no preparation here. */

@@ -5,21 +5,23 @@
 struct batch;
 
 struct entry {
-	struct job job;		/* first */
+	struct job job; /* first */
 	struct batch *batch;
 	struct transfer transfer;
 	void *cookie;
-	CUfileStatus_t status;	/* batch->lock */
+	CUfileStatus_t status; /* batch->lock */
 	ssize_t n;
+	unsigned int cancels; /* the batch's number of them, when it was submitted */
 	struct entry *next_ended;
 };
 
 struct batch {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned int capacity, used;	/* entries: those of the program that were not yet reported */
-	unsigned int waiting;		/* given to the worker, and not ended */
-	bool cancelled, destroyed;
+	unsigned int capacity, used; /* entries: those of the program that were not yet reported */
+	unsigned int waiting; /* given to the worker, and not ended */
+	unsigned int cancels; /* how often it was cancelled: entries of before are not made */
+	bool destroyed;
 	struct entry *ended, **ended_last;
 };
 
@@ -43,7 +45,7 @@ static void make(struct job *job)
 	bool cancelled, last;
 
 	pthread_mutex_lock(&b->lock);
-	cancelled = b->cancelled;
+	cancelled = e->cancels != b->cancels;
 	e->status = CUFILE_PENDING;
 	pthread_mutex_unlock(&b->lock);
 	if (!cancelled)
@@ -97,8 +99,9 @@ static CUfileOpError check(const CUfileIOParams_t *p, unsigned int nr)
 
 		if (h)
 			handle_put(h);
-		if (!h || p[i].mode != CUFILE_BATCH || !p[i].u.batch.devPtr_base || p[i].u.batch.file_offset < 0 ||
-		    p[i].u.batch.devPtr_offset < 0 || (p[i].opcode != CUFILE_READ && p[i].opcode != CUFILE_WRITE))
+		if (!h || p[i].mode != CUFILE_BATCH || !p[i].u.batch.devPtr_base ||
+		    p[i].u.batch.file_offset < 0 || p[i].u.batch.devPtr_offset < 0 ||
+		    (p[i].opcode != CUFILE_READ && p[i].opcode != CUFILE_WRITE))
 			return CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 	}
 	return CU_FILE_SUCCESS;
@@ -113,9 +116,16 @@ static struct entry *entry_of(struct batch *b, const CUfileIOParams_t *p)
 	e->batch = b;
 	job_init(&e->job, make);
 	e->cookie = p->cookie;
+	pthread_mutex_lock(&b->lock);
+	e->cancels = b->cancels;
+	pthread_mutex_unlock(&b->lock);
 	e->status = CUFILE_WAITING;
-	e->transfer = (struct transfer){ p->fh, p->u.batch.devPtr_base, p->u.batch.size, p->u.batch.file_offset,
-					 p->u.batch.devPtr_offset, p->opcode == CUFILE_WRITE };
+	e->transfer = (struct transfer){ p->fh,
+					 p->u.batch.devPtr_base,
+					 p->u.batch.size,
+					 p->u.batch.file_offset,
+					 p->u.batch.devPtr_offset,
+					 p->opcode == CUFILE_WRITE };
 	return e;
 }
 
@@ -125,34 +135,52 @@ static CUfileOpError give(struct batch *b, const CUfileIOParams_t *p)
 
 	if (!e)
 		return CU_FILE_NOMEM_ERROR;
-	pthread_mutex_lock(&b->lock);
-	b->used++;
-	b->waiting++;
-	pthread_mutex_unlock(&b->lock);
 	if (!worker_give(&e->job))
 		return CU_FILE_SUCCESS;
-	pthread_mutex_lock(&b->lock);
-	b->used--;
-	b->waiting--;
-	pthread_mutex_unlock(&b->lock);
 	free(e);
 	return CU_FILE_BATCH_SUBMIT_FAILED;
 }
 
-EXPORT CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t id, unsigned int nr, CUfileIOParams_t *p, unsigned int flags)
+/* Takes room for so many; undone for those that were not given to the worker. */
+static CUfileOpError reserve(struct batch *b, unsigned int nr)
+{
+	CUfileOpError error = CU_FILE_SUCCESS;
+
+	pthread_mutex_lock(&b->lock);
+	if (nr > b->capacity - b->used) {
+		error = CU_FILE_BATCH_FULL;
+	} else {
+		b->used += nr;
+		b->waiting += nr;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return error;
+}
+
+static void unreserve(struct batch *b, unsigned int nr)
+{
+	pthread_mutex_lock(&b->lock);
+	b->used -= nr;
+	b->waiting -= nr;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+}
+
+EXPORT CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t id, unsigned int nr,
+					 CUfileIOParams_t *p, unsigned int flags)
 {
 	struct batch *b = id;
 	CUfileOpError error = b && p && !flags ? check(p, nr) : CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+	unsigned int given = 0;
 
+	if (!error)
+		error = reserve(b, nr);
 	if (!error) {
-		pthread_mutex_lock(&b->lock);
-		if (nr > b->capacity - b->used)
-			error = CU_FILE_BATCH_FULL;
-		b->cancelled = false;
-		pthread_mutex_unlock(&b->lock);
+		while (given < nr && !(error = give(b, &p[given])))
+			given++;
+		if (given < nr)
+			unreserve(b, nr - given);
 	}
-	for (unsigned int i = 0; !error && i < nr; i++)
-		error = give(b, &p[i]);
 	stats_count(COUNT_BATCH_SUBMIT, !error);
 	return status(error);
 }
@@ -181,8 +209,9 @@ static void wait_for(struct batch *b, unsigned int min, const struct timespec *t
 	}
 }
 
-EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int min, unsigned int *nr,
-					    CUfileIOEvents_t *events, struct timespec *timeout)
+EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int min,
+					    unsigned int *nr, CUfileIOEvents_t *events,
+					    struct timespec *timeout)
 {
 	struct batch *b = id;
 	unsigned int room = nr ? *nr : 0, n = 0;
@@ -214,7 +243,7 @@ EXPORT CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t id)
 	if (!b)
 		return status(CU_FILE_INTERNAL_BATCH_CANCEL_ERROR);
 	pthread_mutex_lock(&b->lock);
-	b->cancelled = true;
+	b->cancels++;
 	pthread_mutex_unlock(&b->lock);
 	return status(CU_FILE_SUCCESS);
 }
@@ -228,7 +257,7 @@ EXPORT void cuFileBatchIODestroy(CUfileBatchHandle_t id)
 	if (!b)
 		return;
 	pthread_mutex_lock(&b->lock);
-	b->cancelled = true;
+	b->cancels++;
 	b->destroyed = true;
 	last = !b->waiting;
 	pthread_mutex_unlock(&b->lock);

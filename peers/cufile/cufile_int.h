@@ -33,9 +33,9 @@ static inline CUfileError_t status(CUfileOpError error)
 struct handle {
 	struct handle *next;
 	struct peerdma_file *file;
-	int fd;			/* the caller's number */
-	unsigned int users;	/* lock: transfers under way */
-	bool gone;		/* lock: deregistered; the last user frees it */
+	int fd; /* the caller's number */
+	unsigned int users; /* lock: transfers under way */
+	bool gone; /* lock: deregistered; the last user frees it */
 };
 
 struct buffer {
@@ -45,8 +45,8 @@ struct buffer {
 
 struct state {
 	pthread_mutex_t lock;
-	long opened;		/* uses of the driver */
-	struct peerdma *ctx;	/* kept from the first use on: its pins are found again */
+	long opened; /* uses of the driver */
+	struct peerdma *ctx; /* kept from the first use on: its pins are found again */
 	struct peerdma_cache *cache;
 	struct handle *handles;
 	struct buffer *buffers;
@@ -81,6 +81,8 @@ struct transfer {
 /* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
 ssize_t transfer_make(const struct transfer *t);
 
+/* worker.c: a function of the CUDA that the program has loaded; NULL: there is none. */
+void *cuda_function(const char *name);
 /*
  * worker.c: fn(job) in a thread of this library.  job_init(): in the program's thread, whose CUDA context the job is made
  * in.  give: 0, -ENOMEM or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
@@ -88,15 +90,25 @@ ssize_t transfer_make(const struct transfer *t);
 struct job {
 	struct job *next;
 	void (*fn)(struct job *job);
-	void *context;		/* NULL: none */
+	void *context; /* NULL: none */
 };
 void job_init(struct job *job, void (*fn)(struct job *job));
 int worker_give(struct job *job);
 
 /* stats.c */
 enum counted {
-	COUNT_READ, COUNT_WRITE, COUNT_HANDLE, COUNT_HANDLE_END, COUNT_BUFFER, COUNT_BUFFER_END,
-	COUNT_BATCH_SETUP, COUNT_BATCH_SUBMIT, COUNT_BATCH_CANCEL, COUNT_BATCH_END, COUNT_BATCH_DONE, COUNTED,
+	COUNT_READ,
+	COUNT_WRITE,
+	COUNT_HANDLE,
+	COUNT_HANDLE_END,
+	COUNT_BUFFER,
+	COUNT_BUFFER_END,
+	COUNT_BATCH_SETUP,
+	COUNT_BATCH_SUBMIT,
+	COUNT_BATCH_CANCEL,
+	COUNT_BATCH_END,
+	COUNT_BATCH_DONE,
+	COUNTED,
 };
 void stats_count(enum counted what, bool ok);
 /* A transfer has ended, which began at this time. */
@@ -105,4 +117,5 @@ uint64_t now_ns(void);
 /* parameters.c */
 size_t parameter_size(CUFileSizeTConfigParameter_t param);
 void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
+void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value);
 bool parameter_bool(CUFileBoolConfigParameter_t param);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* driver.c - cuFileDriverOpen() and what it opens; properties. */
-#include <stdio.h>
-
 #include "cufile_int.h"
 
 struct state state = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -89,17 +87,26 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 		return status(error);
 	*props = (CUfileDrvProps_t){
 		.nvfs.poll_thresh_size = parameter_size(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB),
-		.nvfs.max_direct_io_size = parameter_size(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB),
-		.nvfs.dstatusflags = 1u << CU_FILE_NVME_SUPPORTED | 1u << CU_FILE_NVME_P2P_SUPPORTED,
+		.nvfs.max_direct_io_size = parameter_size(
+			CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB),
+		.nvfs.dstatusflags = 1u << CU_FILE_NVME_SUPPORTED |
+				     1u << CU_FILE_NVME_P2P_SUPPORTED,
 		.nvfs.dcontrolflags =
-			(unsigned int)parameter_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE) << CU_FILE_USE_POLL_MODE |
-			(unsigned int)parameter_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE) << CU_FILE_ALLOW_COMPAT_MODE,
+			(unsigned int)parameter_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE)
+				<< CU_FILE_USE_POLL_MODE |
+			(unsigned int)parameter_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE)
+				<< CU_FILE_ALLOW_COMPAT_MODE,
 		.fflags = 1u << CU_FILE_BATCH_IO_SUPPORTED | 1u << CU_FILE_STREAMS_SUPPORTED,
-		.max_device_cache_size = (unsigned int)parameter_size(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB),
-		.per_buffer_cache_size = (unsigned int)parameter_size(CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB),
-		.max_device_pinned_mem_size = (unsigned int)parameter_size(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB),
-		.max_batch_io_size = (unsigned int)parameter_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE),
-		.max_batch_io_timeout_msecs = (unsigned int)parameter_size(CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS),
+		.max_device_cache_size = (unsigned int)parameter_size(
+			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB),
+		.per_buffer_cache_size = (unsigned int)parameter_size(
+			CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB),
+		.max_device_pinned_mem_size = (unsigned int)parameter_size(
+			CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB),
+		.max_batch_io_size = (unsigned int)parameter_size(
+			CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE),
+		.max_batch_io_timeout_msecs = (unsigned int)parameter_size(
+			CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS),
 	};
 	return status(CU_FILE_SUCCESS);
 }
@@ -142,11 +149,12 @@ EXPORT CUfileError_t cuFileDriverSetPollMode(bool poll, size_t kb)
 {
 	CUfileError_t ret = set(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB, kb);
 
-	(void)poll;		/* transfers are not polled for */
+	/* The properties report it; transfers are not polled for. */
+	if (!ret.err)
+		parameter_set_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, poll);
 	return ret;
 }
 
-/* Of the GPU whose number CUDA gives: the file that sysfs has of its largest BAR. */
 EXPORT CUfileError_t cuFileGetBARSizeInKB(int index, size_t *size)
 {
 	(void)index;

@@ -55,7 +55,9 @@ static CUfileOpError reg(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 		return CU_FILE_NOMEM_ERROR;
 	h->fd = descr->handle.fd;
 	ret = peerdma_file_open(state.cache, h->fd,
-				parameter_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE) ? 0 : PEERDMA_FILE_DIRECT_ONLY,
+				parameter_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE)
+					? 0
+					: PEERDMA_FILE_DIRECT_ONLY,
 				&h->file);
 	error = ret ? error_of_open(ret) : enter(h);
 	if (error) {

@@ -26,10 +26,11 @@ static ssize_t with_handle(struct handle *h, const struct transfer *t)
 	char *memory = (char *)t->base + t->memory_offset;
 	ssize_t n;
 
-	if (registered && ((uint64_t)t->memory_offset >= registered || t->size > registered - (uint64_t)t->memory_offset))
+	if (registered && ((uint64_t)t->memory_offset >= registered ||
+			   t->size > registered - (uint64_t)t->memory_offset))
 		return -CU_FILE_INVALID_VALUE;
-	n = t->write ? peerdma_file_write(h->file, memory, t->size, (uint64_t)t->file_offset) :
-		       peerdma_file_read(h->file, memory, t->size, (uint64_t)t->file_offset);
+	n = t->write ? peerdma_file_write(h->file, memory, t->size, (uint64_t)t->file_offset)
+		     : peerdma_file_read(h->file, memory, t->size, (uint64_t)t->file_offset);
 	stats_transfer(t->write, n, began);
 	return n < 0 ? failed(n) : n;
 }
@@ -54,12 +55,16 @@ ssize_t transfer_make(const struct transfer *t)
 	return n;
 }
 
-EXPORT ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t file_offset, off_t memory_offset)
+EXPORT ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t file_offset,
+			  off_t memory_offset)
 {
-	return transfer_make(&(struct transfer){ fh, base, size, file_offset, memory_offset, false });
+	return transfer_make(
+		&(struct transfer){ fh, base, size, file_offset, memory_offset, false });
 }
 
-EXPORT ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t file_offset, off_t memory_offset)
+EXPORT ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t file_offset,
+			   off_t memory_offset)
 {
-	return transfer_make(&(struct transfer){ fh, (void *)(uintptr_t)base, size, file_offset, memory_offset, true });
+	return transfer_make(&(struct transfer){ fh, (void *)(uintptr_t)base, size, file_offset,
+						 memory_offset, true });
 }

@@ -32,7 +32,9 @@ static bool bools[BOOLS] = {
 
 #define STRING_MAX 256
 static char strings[][STRING_MAX] = {
-	[CUFILE_PARAM_LOGGING_LEVEL] = "ERROR", [CUFILE_PARAM_ENV_LOGFILE_PATH] = "", [CUFILE_PARAM_LOG_DIR] = "",
+	[CUFILE_PARAM_LOGGING_LEVEL] = "ERROR",
+	[CUFILE_PARAM_ENV_LOGFILE_PATH] = "",
+	[CUFILE_PARAM_LOG_DIR] = "",
 	[CUFILE_PARAM_RDMA_TRANSPORT] = "",
 };
 #define STRINGS (sizeof(strings) / sizeof(strings[0]))
@@ -57,6 +59,13 @@ void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value)
 {
 	lock();
 	sizes[param].value = value;
+	unlock();
+}
+
+void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value)
+{
+	lock();
+	bools[param] = value;
 	unlock();
 }
 
@@ -88,14 +97,16 @@ EXPORT CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param,
 {
 	CUfileOpError error = may_set();
 
-	if (!error && ((unsigned int)param >= SIZES || value < sizes[param].min || value > sizes[param].max))
+	if (!error &&
+	    ((unsigned int)param >= SIZES || value < sizes[param].min || value > sizes[param].max))
 		error = CU_FILE_INVALID_VALUE;
 	if (!error)
 		parameter_set_size(param, value);
 	return status(error);
 }
 
-EXPORT CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min, size_t *max)
+EXPORT CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min,
+						   size_t *max)
 {
 	if (!min || !max || (unsigned int)param >= SIZES)
 		return status(CU_FILE_INVALID_VALUE);
@@ -118,15 +129,13 @@ EXPORT CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, b
 
 	if (!error && (unsigned int)param >= BOOLS)
 		error = CU_FILE_INVALID_VALUE;
-	if (!error) {
-		lock();
-		bools[param] = value;
-		unlock();
-	}
+	if (!error)
+		parameter_set_bool(param, value);
 	return status(error);
 }
 
-EXPORT CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *text, int len)
+EXPORT CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *text,
+					      int len)
 {
 	CUfileOpError error = CU_FILE_INVALID_VALUE;
 
@@ -155,7 +164,8 @@ EXPORT CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t para
 	return status(error);
 }
 
-EXPORT CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size, const size_t *count, int len)
+EXPORT CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size, const size_t *count,
+							  int len)
 {
 	CUfileOpError error = may_set();
 

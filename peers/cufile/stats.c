@@ -2,8 +2,8 @@
 /* stats.c - cuFile's statistics: what was called, how often, and how it ended.  They are counted between start and stop. */
 #include "cufile_int.h"
 
-static CUfileStatsLevel2_t stats;	/* state.lock, as all here */
-static uint64_t began;			/* when counting began, for rates */
+static CUfileStatsLevel2_t stats; /* state.lock, as all here */
+static uint64_t began; /* when counting began, for rates */
 static int level;
 static bool counting;
 
@@ -19,9 +19,10 @@ static CUfileOpCounter_t *counter(enum counted what)
 {
 	CUfileStatsLevel1_t *s = &stats.basic;
 	CUfileOpCounter_t *const counters[COUNTED] = {
-		&s->read_ops, &s->write_ops, &s->hdl_register_ops, &s->hdl_deregister_ops, &s->buf_register_ops,
-		&s->buf_deregister_ops, &s->batch_setup_ops, &s->batch_submit_ops, &s->batch_cancel_ops, &s->batch_destroy_ops,
-		&s->batch_complete_ops,
+		&s->read_ops,		&s->write_ops,		&s->hdl_register_ops,
+		&s->hdl_deregister_ops, &s->buf_register_ops,	&s->buf_deregister_ops,
+		&s->batch_setup_ops,	&s->batch_submit_ops,	&s->batch_cancel_ops,
+		&s->batch_destroy_ops,	&s->batch_complete_ops,
 	};
 
 	return counters[what];

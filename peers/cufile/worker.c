@@ -10,19 +10,19 @@
 typedef CUresult get_fn(void **context);
 typedef CUresult set_fn(void *context);
 
-/* A function of the CUDA that the program has loaded; NULL: there is none. */
-static void *cuda(const char *name)
+void *cuda_function(const char *name)
 {
 	static void *library;
 
 	if (!__atomic_load_n(&library, __ATOMIC_ACQUIRE))
-		__atomic_store_n(&library, dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), __ATOMIC_RELEASE);
+		__atomic_store_n(&library, dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD),
+				 __ATOMIC_RELEASE);
 	return library ? dlsym(library, name) : NULL;
 }
 
 void job_init(struct job *job, void (*fn)(struct job *job))
 {
-	get_fn *get = (get_fn *)(uintptr_t)cuda("cuCtxGetCurrent");
+	get_fn *get = (get_fn *)(uintptr_t)cuda_function("cuCtxGetCurrent");
 
 	job->fn = fn;
 	if (!get || get(&job->context))
@@ -32,7 +32,7 @@ void job_init(struct job *job, void (*fn)(struct job *job))
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
 static struct job *first, **last = &first;
-static pid_t runs_in;	/* the process that has the thread: a forked child has none */
+static pid_t runs_in; /* the process that has the thread: a forked child has none */
 
 static void *work(void *arg)
 {
@@ -49,7 +49,7 @@ static void *work(void *arg)
 		if (!first)
 			last = &first;
 		pthread_mutex_unlock(&jobs_lock);
-		set = (set_fn *)(uintptr_t)cuda("cuCtxSetCurrent");
+		set = (set_fn *)(uintptr_t)cuda_function("cuCtxSetCurrent");
 		if (set)
 			set(job->context);
 		job->fn(job);

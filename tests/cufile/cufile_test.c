@@ -210,6 +210,16 @@ static void batches(void)
 	n = PIECES;
 	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
 	EXPECT(n, PIECES);
+	for (unsigned int i = 0; i < n; i++)
+		CHECK(events[i].status == CUFILE_COMPLETE || events[i].status == CUFILE_CANCELED);
+	/* What is submitted afterwards is made; what was cancelled before is not made after all. */
+	STATUS(cuFileBatchIOSubmit(batch, PIECES - 1, p, 0), CU_FILE_SUCCESS);
+	STATUS(cuFileBatchIOCancel(batch), CU_FILE_SUCCESS);
+	STATUS(cuFileBatchIOSubmit(batch, 1, &p[PIECES - 1], 0), CU_FILE_SUCCESS);
+	n = PIECES;
+	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
+	EXPECT(n, PIECES);
+	CHECK(events[PIECES - 1].status == CUFILE_COMPLETE && events[PIECES - 1].cookie == &p[PIECES - 1]);
 	/* Destroyed while they are being made. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
 	cuFileBatchIODestroy(batch);
@@ -291,6 +301,9 @@ static void driver(void)
 	STATUS(cuFileDriverGetProperties(&props), CU_FILE_SUCCESS);
 	CHECK(props.nvfs.max_direct_io_size == 8192 && props.max_device_cache_size == 131072 && props.max_batch_io_size == 64);
 	STATUS(cuFileDriverSetMaxDirectIOSize(16384), CU_FILE_SUCCESS);
+	STATUS(cuFileDriverSetPollMode(true, 8), CU_FILE_SUCCESS);
+	STATUS(cuFileDriverGetProperties(&props), CU_FILE_SUCCESS);
+	CHECK(props.nvfs.poll_thresh_size == 8 && props.nvfs.dcontrolflags & 1 << CU_FILE_USE_POLL_MODE);
 	CHECK(!strcmp(cufileop_status_error(CU_FILE_BATCH_FULL), "the batch is full"));
 }
 
