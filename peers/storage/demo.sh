@@ -8,15 +8,7 @@
 
 . "$(dirname "$0")/../../tests/vm/lib.sh"
 
-modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
-modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
-for _ in $(seq 100); do
-	[ ! -e /dev/nvme0n1 ] || break
-	sleep 0.1
-done
-mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
-mkdir -p /mnt/disk
-mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+mount_disk
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia
 "$BUILD/peers/storage/storage-demo" ${WITNESS:+--witness "$WITNESS"} "$@" /mnt/disk /dev/nvme0n1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * page_views.c - page views (PEERDMA_PAGES): a disk's driver that nobody changed reads into GPU
- * memory and writes from it, and the memory is taken back.
+ * page_views.c - page views (PEERDMA_PAGES): Linux's own NVMe driver reads into GPU memory and
+ * writes from it, and the memory is taken back.
  *
  *	page_views DISK [none]
  *
@@ -297,7 +297,7 @@ static void pipe_keeps(void)
 	none_left();
 }
 
-/* A user who has parked memory is not waited for again, however long a wait may be. */
+/* While the user has parked memory, a free does not wait: here a wait would last for a day. */
 static void no_second_wait(void)
 {
 	struct iovec v = { .iov_len = PAGE };

@@ -16,15 +16,7 @@ files() {
 	PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_files" "$@" || die "files: $*"
 }
 
-modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
-modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
-for _ in $(seq 100); do
-	[ ! -e /dev/nvme0n1 ] || break
-	sleep 0.1
-done
-mkfs.ext4 -q /dev/nvme0n1 || die "no file system on the disk"
-mkdir /mnt/disk
-mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+mount_disk
 
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia
@@ -32,15 +24,11 @@ files direct /mnt/disk
 # The drive is only read from.
 disk=$(readlink -f /sys/block/nvme0n1/device/device)
 text=$("$BUILD/peerdma/tools/peerdma" doctor --all --probe "$(devices 0x1af4 0x1110)" "${disk##*/}") || [ $? -lt 4 ] || die "doctor: $text"
-case $text in
-*"a page view"*"4096"*) ;;
-*) die "the doctor's probe does not read into a page view: $text" ;;
-esac
+echo "$text" | grep -qE "a page view +read from the drive +4096 equal$" || die "the doctor's probe does not read into a page view: $text"
 files copied /tmp
 umount /mnt/disk
 files direct /dev/nvme0n1
-mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
-mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+mount_disk
 PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile"
 unload_modules softgpu nvidia peerdma peerdma_nvidia
 

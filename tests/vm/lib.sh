@@ -43,6 +43,25 @@ devices() {
 	done
 }
 
+# nvme_disk: loads the driver of the NVMe disk, and waits until /dev/nvme0n1 is there.
+nvme_disk() {
+	modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
+	for _ in $(seq 100); do
+		[ ! -e /dev/nvme0n1 ] || return 0
+		sleep 0.1
+	done
+	die "no disk"
+}
+
+# mount_disk: an empty ext4 on it, at /mnt/disk.
+mount_disk() {
+	nvme_disk
+	modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
+	mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
+	mkdir -p /mnt/disk
+	mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
+}
+
 # load_modules [MODULE...]: all of them, or those named; then what vm/run --chaos asked for.
 load_modules() {
 	bind_cards unbind

@@ -14,12 +14,7 @@
 
 . "$TOP/tests/vm/lib.sh"
 
-modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
-for _ in $(seq 100); do
-	[ ! -e /dev/nvme0n1 ] || break
-	sleep 0.1
-done
-[ -e /dev/nvme0n1 ] || die "no disk"
+nvme_disk
 
 ! insmod "$MODDIR/softgpu.ko" pages=some 2>/dev/null || die "pages=some was accepted"
 dmesg | grep -q 'softgpu: pages=some: must be off or generic' || die "pages=some was refused without a reason"

@@ -27,10 +27,6 @@ fi
 # Of the processors' two, the one that this machine has, or none; as udev opens it to users who may run machines.
 modprobe kvm_amd 2>/dev/null || modprobe kvm_intel 2>/dev/null || :
 [ ! -c /dev/kvm ] || chmod 0666 /dev/kvm
-modprobe -q nvme || [ -e /sys/bus/pci/drivers/nvme ] || die "no driver for the disk"
-for _ in $(seq 100); do
-	[ ! -e /dev/nvme0n1 ] || break
-	sleep 0.1
-done
+nvme_disk
 "$BUILD/tests/kernel/view_doors" "$card" /dev/nvme0n1 || die "revocation leaves a door to the memory"
 unload_modules softgpu nvidia peerdma peerdma_nvidia
