@@ -5,11 +5,15 @@ The wire is a pair of datagram sockets: a packet is a datagram. It holds a few; 
 the wire busy.
 """
 
+import os
 import shlex
 import socket
 import subprocess
 
 from .errors import HarnessError
+from .paths import BUILD
+
+OURS = os.path.join(BUILD, "user/peers/grabber/camera")
 
 
 def mac(guest, number):
@@ -21,6 +25,8 @@ class Camera:
         self.argv = shlex.split(command)
         if not self.argv:
             raise HarnessError("--camera: no command given")
+        if self.argv[0] == "camera":
+            self.argv[0] = OURS
         self.wire, self.own = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.process = None
 
@@ -28,7 +34,8 @@ class Camera:
         try:
             self.process = subprocess.Popen(self.argv, stdin=self.own, preexec_fn=before)
         except OSError as error:
-            raise HarnessError(f"--camera {self.argv[0]}: {error.strerror}") from error
+            hint = "; build it with: make user" if self.argv[0] == OURS else ""
+            raise HarnessError(f"--camera {self.argv[0]}: {error.strerror}{hint}") from error
         self.own.close()
 
     def end(self):

@@ -84,8 +84,8 @@ def _parser():
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
     add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image; "zeros", '
         'which forgets what is written; or "scratch", 64 MiB that are gone afterwards; may be repeated')
-    add("--camera", action="append", default=[], metavar="COMMAND", help="a grabber card (e1000e, 8086:10d3) whose wire leads to this "
-        "command's standard input, outside the guest: docs/capture.md; may be repeated")
+    add("--camera", action="append", default=[], metavar="COMMAND", help="a grabber card, e1000e, whose wire leads to this "
+        'command\'s standard input, outside the guest, such as "camera --lose 100": docs/capture.md; may be repeated')
     add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "
         "for each of several guests, otherwise 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")

@@ -31,7 +31,7 @@ static int clients_show(struct seq_file *s, void *unused)
 			seq_printf(s, "%d\t", r->tgid);
 			seq_escape(s, r->comm, "\t\n\\");
 			seq_printf(s, "\t%s\t%llu\t0\t%llu\t%llu\n", pci_name(g->pdev), r->counts.frames,
-				   r->counts.peer_bytes + r->counts.host_bytes, r->counts.revoked);
+				   r->counts.dmabuf_bytes + r->counts.host_bytes, r->counts.revoked);
 		}
 		mutex_unlock(&r->lock);
 	}
@@ -44,7 +44,7 @@ static int grabbers_show(struct seq_file *s, void *unused)
 {
 	struct grabber *g;
 
-	seq_puts(s, "device\tframes\ttorn\trevoked\tdropped\tskipped\tstray\tpeer_bytes\thost_bytes\tcopied_bytes\n");
+	seq_puts(s, "device\tframes\ttorn\trevoked\tdropped\tskipped\tstray\tdmabuf_bytes\thost_bytes\tcopied_bytes\n");
 	mutex_lock(&lock);
 	list_for_each_entry(g, &grabbers, node) {
 		struct grabber_counts c;
@@ -53,7 +53,7 @@ static int grabbers_show(struct seq_file *s, void *unused)
 		c = g->ring.counts;
 		mutex_unlock(&g->ring.lock);
 		seq_printf(s, "%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n",
-			   pci_name(g->pdev), c.frames, c.torn, c.revoked, c.dropped, c.skipped, c.stray, c.peer_bytes,
+			   pci_name(g->pdev), c.frames, c.torn, c.revoked, c.dropped, c.skipped, c.stray, c.dmabuf_bytes,
 			   c.host_bytes, c.copied_bytes);
 	}
 	mutex_unlock(&lock);
@@ -71,7 +71,7 @@ void clients_log(struct grabber *g)
 	v4l2_info(&g->v4l2, "%llu frames, %llu torn, %llu revoked, %llu dropped, %llu skipped\n",
 		  c.frames, c.torn, c.revoked, c.dropped, c.skipped);
 	v4l2_info(&g->v4l2, "%llu bytes into dma-bufs, %llu into memory of the host, %llu of them copied\n",
-		  c.peer_bytes, c.host_bytes, c.copied_bytes);
+		  c.dmabuf_bytes, c.host_bytes, c.copied_bytes);
 }
 
 void clients_add(struct grabber *g)

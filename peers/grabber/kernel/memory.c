@@ -10,9 +10,10 @@
  *
  * A mapping is made when the buffer is first queued and kept until it is detached.
  *
- * The controller writes a block to one address.  A user pointer that does not begin at a page
- * has blocks in two pages each.  Such a buffer has a second memory of the same size: frames
- * go there, and are copied when the program takes the buffer.
+ * The controller writes a block to one even address.  A user pointer that does not begin at a
+ * page has blocks in two pages each, unless an IOMMU makes one piece of them.  Such a buffer
+ * has a second memory of the same size: frames go there, and are copied when the program
+ * takes the buffer.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -29,7 +30,10 @@ struct memory {
 	void *second;			/* the same, see above */
 	struct grabber_ring *ring;
 	struct grabber_buffer *buffer;
-	struct dma_buf_attachment *attach;
+	struct dma_buf *dmabuf;		/* videobuf2 has the reference */
+	unsigned long size;
+	struct device *dev;
+	struct dma_buf_attachment *attach;	/* NULL: not yet */
 	struct sg_table *table;		/* the dma-buf's reservation lock; NULL: not mapped */
 };
 
@@ -120,11 +124,12 @@ static int host_mmap(void *priv, struct vm_area_struct *vma)
 	return host->mmap(m->host, vma);
 }
 
+/* videobuf2 asks of all kinds of memory. */
 static unsigned int host_num_users(void *priv)
 {
 	struct memory *m = priv;
 
-	return host->num_users(m->host);
+	return m->host ? host->num_users(m->host) : 1;
 }
 
 /* ---- dma-bufs ---- */
@@ -153,37 +158,51 @@ static const struct dma_buf_attach_ops importer = {
 	.invalidate_mappings = moved,
 };
 
+/*
+ * It does nothing that fails: since 6.9 videobuf2 loses its reference to a dma-buf if this
+ * callback returns an error, and the dma-buf's memory is never freed.  What can fail is in
+ * map_dmabuf().
+ */
 static void *attach_dmabuf(struct vb2_buffer *vb, struct device *dev, struct dma_buf *dmabuf,
 			   unsigned long size)
 {
-	struct dma_buf_attachment *attach;
-	struct memory *m;
+	struct memory *m = new_memory(vb);
 
-	if (dmabuf->size < size)
-		return ERR_PTR(-EFAULT);
-	if (!(dmabuf->file->f_mode & FMODE_WRITE))
-		return ERR_PTR(-EACCES);
-	m = new_memory(vb);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
-	attach = dma_buf_dynamic_attach(dmabuf, dev, &importer, m);
-	if (IS_ERR(attach)) {
-		kfree(m);
-		return attach;
-	}
-	m->attach = attach;
+	m->dmabuf = dmabuf;
+	m->size = size;
+	m->dev = dev;
 	return m;
+}
+
+static int attach(struct memory *m)
+{
+	struct dma_buf_attachment *attach;
+
+	if (m->attach)
+		return 0;
+	if (m->dmabuf->size < m->size)
+		return -EFAULT;
+	if (!(m->dmabuf->file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	attach = dma_buf_dynamic_attach(m->dmabuf, m->dev, &importer, m);
+	if (IS_ERR(attach))
+		return PTR_ERR(attach);
+	m->attach = attach;
+	return 0;
 }
 
 static void detach_dmabuf(void *priv)
 {
 	struct memory *m = priv;
-	struct dma_buf *dmabuf = m->attach->dmabuf;
 
-	dma_resv_lock(dmabuf->resv, NULL);
-	unmap(m);
-	dma_resv_unlock(dmabuf->resv);
-	dma_buf_detach(dmabuf, m->attach);
+	if (m->attach) {
+		dma_resv_lock(m->dmabuf->resv, NULL);
+		unmap(m);
+		dma_resv_unlock(m->dmabuf->resv);
+		dma_buf_detach(m->dmabuf, m->attach);
+	}
 	kfree(m);
 }
 
@@ -201,10 +220,10 @@ static int map(struct memory *m)
 	return 0;
 }
 
-/* videobuf2 maps for each frame; memory_prepare() does it when it is needed. */
+/* videobuf2 asks for each frame; memory_prepare() maps when it is needed. */
 static int map_dmabuf(void *priv)
 {
-	return 0;
+	return attach(priv);
 }
 
 static void unmap_dmabuf(void *priv)
@@ -229,6 +248,8 @@ static int spread(const struct sg_table *table, dma_addr_t *blocks, u32 count)
 		dma_addr_t addr = sg_dma_address(sg);
 		u32 left = sg_dma_len(sg);
 
+		if (addr & NIC_ODD)
+			return -EINVAL;
 		while (left >= GRABBER_BLOCK && n < count) {
 			blocks[n++] = addr;
 			addr += GRABBER_BLOCK;
@@ -290,11 +311,11 @@ int memory_prepare(struct grabber_ring *ring, struct grabber_buffer *buffer)
 			ring_valid(ring, buffer);
 		return err;
 	}
-	dma_resv_lock(m->attach->dmabuf->resv, NULL);
+	dma_resv_lock(m->dmabuf->resv, NULL);
 	err = map(m) ?: spread(m->table, buffer->blocks, count);
 	if (!err)
 		ring_valid(ring, buffer);
-	dma_resv_unlock(m->attach->dmabuf->resv);
+	dma_resv_unlock(m->dmabuf->resv);
 	return err;
 }
 

@@ -46,6 +46,7 @@ union nic_slot {
 	struct nic_written written;
 };
 
+#define NIC_ODD		BIT(0)		/* addresses must not have it: it is where DONE will be */
 #define NIC_DONE	BIT(0)		/* of status */
 #define NIC_LAST	BIT(1)		/* the packet ends in this descriptor */
 #define NIC_ERRORS	0x97000000	/* CRC, symbol, sequence, carrier, data */

@@ -20,7 +20,7 @@ static u32 after(u32 slot)
 	return (slot + 1) % NIC_SLOTS;
 }
 
-static bool is_peer(const struct grabber_buffer *buffer)
+static bool is_dmabuf(const struct grabber_buffer *buffer)
 {
 	return buffer->vb.vb2_buf.memory == VB2_MEMORY_DMABUF;
 }
@@ -57,7 +57,7 @@ static void complete_frame(struct grabber_ring *ring, struct grabber_buffer *buf
 		count_frame(ring, &ring->counts.dropped);
 		return;
 	}
-	*(is_peer(buffer) ? &ring->counts.peer_bytes : &ring->counts.host_bytes) +=
+	*(is_dmabuf(buffer) ? &ring->counts.dmabuf_bytes : &ring->counts.host_bytes) +=
 		ring->picture.frame_bytes;
 	count_frame(ring, &ring->counts.frames);
 	done(ring, buffer, VB2_BUF_STATE_DONE);

@@ -43,7 +43,7 @@ struct grabber_counts {
 	u64 dropped;		/* no buffer was queued */
 	u64 skipped;		/* of which no packet was received, or which came while hunting */
 	u64 stray;		/* packets that were none of the stream's */
-	u64 peer_bytes;		/* of frames: into dma-bufs */
+	u64 dmabuf_bytes;		/* of frames: into dma-bufs */
 	u64 host_bytes;		/* of frames: into memory of the host */
 	u64 copied_bytes;	/* of these: by the CPU, to where the program wants them */
 };

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The frame grabber: frames from a camera outside the machine land in GPU memory by the grabber's own DMA, and the memory is
+# taken back meanwhile. Then V4L2's own tools, and cameras that lose packets, swap them, and send what no camera sends.
+# vm: --timeout 240 --cards 0 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm: --timeout 240 --cards 0 --iommu on --kernel 7.2 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm-more: --timeout 240 --cards 0 --iommu on --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm-more: --timeout 240 --cards 0 --iommu {off,on} --kernel 6.12 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm-more: --timeout 240 --cards 0 --kernel 7.2 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+
+. "$TOP/tests/vm/lib.sh"
+
+modprobe -a videobuf2-dma-sg videobuf2-v4l2 || die "no videobuf2"
+insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
+load_modules nvidia peerdma peerdma_nvidia peerdma_grabber
+"$BUILD/tests/kernel/grabber_test" || die "the grabber"
+# The cameras with faults, in the order of the machine's line.
+for n in 1 2 3; do
+	"$BUILD/tests/kernel/grabber_test" faulty $n || die "camera $n"
+done
+cat /sys/kernel/debug/peerdma_grabber/grabbers
+unload_modules softgpu nvidia peerdma peerdma_nvidia peerdma_grabber
