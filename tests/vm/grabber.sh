@@ -20,4 +20,11 @@ for n in 1 2 3; do
 	"$BUILD/tests/kernel/grabber_test" faulty $n || die "camera $n"
 done
 cat /sys/kernel/debug/peerdma_grabber/grabbers
+
+# The example: in strict mode the GPU orders only what CUDA promises, so the wrong one fails each time.
+"$TOP/vm/chaos" strict=1
+video=$(basename "$(ls -d /sys/bus/pci/drivers/peerdma_grabber/*/video4linux/video* | head -1)")
+"$BUILD/peerdma/capture" "/dev/$video" || die "examples/capture.c"
+! "$BUILD/peerdma/capture" "/dev/$video" wrong || die "examples/capture.c, wrong, was right"
+grep . /sys/kernel/debug/softgpu/chaos/rules
 unload_modules softgpu nvidia peerdma peerdma_nvidia peerdma_grabber
