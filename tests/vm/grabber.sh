@@ -11,7 +11,7 @@
 
 . "$TOP/tests/vm/lib.sh"
 
-modprobe -a videobuf2-dma-sg videobuf2-v4l2 || die "no videobuf2"
+capture_modules
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia peerdma_grabber
 "$BUILD/tests/kernel/grabber_test" || die "the grabber"

@@ -25,13 +25,16 @@ static int clients_show(struct seq_file *s, void *unused)
 	mutex_lock(&lock);
 	list_for_each_entry(g, &grabbers, node) {
 		struct grabber_ring *r = &g->ring;
+		const struct grabber_counts *c = &r->counts, *b = &r->before;
 
 		mutex_lock(&r->lock);
 		if (r->tgid) {
 			seq_printf(s, "%d\t", r->tgid);
 			seq_escape(s, r->comm, "\t\n\\");
-			seq_printf(s, "\t%s\t%llu\t0\t%llu\t%llu\n", pci_name(g->pdev), r->counts.frames,
-				   r->counts.dmabuf_bytes + r->counts.host_bytes, r->counts.revoked);
+			seq_printf(s, "\t%s\t%llu\t0\t%llu\t%llu\n", pci_name(g->pdev),
+				   c->frames - b->frames,
+				   c->dmabuf_bytes - b->dmabuf_bytes + c->host_bytes - b->host_bytes,
+				   c->revoked - b->revoked);
 		}
 		mutex_unlock(&r->lock);
 	}
@@ -44,7 +47,8 @@ static int grabbers_show(struct seq_file *s, void *unused)
 {
 	struct grabber *g;
 
-	seq_puts(s, "device\tframes\ttorn\trevoked\tdropped\tskipped\tstray\tdmabuf_bytes\thost_bytes\tcopied_bytes\n");
+	seq_puts(s, "device\tframes\ttorn\trevoked\tdropped\tskipped\tstray\t"
+		 "dmabuf_bytes\thost_bytes\tcopied_bytes\n");
 	mutex_lock(&lock);
 	list_for_each_entry(g, &grabbers, node) {
 		struct grabber_counts c;
@@ -53,8 +57,8 @@ static int grabbers_show(struct seq_file *s, void *unused)
 		c = g->ring.counts;
 		mutex_unlock(&g->ring.lock);
 		seq_printf(s, "%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n",
-			   pci_name(g->pdev), c.frames, c.torn, c.revoked, c.dropped, c.skipped, c.stray, c.dmabuf_bytes,
-			   c.host_bytes, c.copied_bytes);
+			   pci_name(g->pdev), c.frames, c.torn, c.revoked, c.dropped, c.skipped,
+			   c.stray, c.dmabuf_bytes, c.host_bytes, c.copied_bytes);
 	}
 	mutex_unlock(&lock);
 	return 0;

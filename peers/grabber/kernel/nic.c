@@ -50,7 +50,8 @@
 #define TCTL_EN		BIT(1)
 #define TCTL_PSP	BIT(3)		/* short packets are padded */
 
-#define IRQ_RX		(BIT(7) | BIT(6) | BIT(4) | BIT(20))	/* a packet, overrun, few slots, queue 0 */
+/* A packet, an overrun, few slots, queue 0. */
+#define IRQ_RX		(BIT(7) | BIT(6) | BIT(4) | BIT(20))
 
 #define TX_SLOTS	8u
 struct tx_slot {

@@ -57,8 +57,6 @@ static void complete_frame(struct grabber_ring *ring, struct grabber_buffer *buf
 		count_frame(ring, &ring->counts.dropped);
 		return;
 	}
-	*(is_dmabuf(buffer) ? &ring->counts.dmabuf_bytes : &ring->counts.host_bytes) +=
-		ring->picture.frame_bytes;
 	count_frame(ring, &ring->counts.frames);
 	done(ring, buffer, VB2_BUF_STATE_DONE);
 }
@@ -146,8 +144,9 @@ static int block_of(struct grabber_ring *ring, u32 slot)
 	    le16_to_cpu(w->headers_length) != sizeof(*h) ||
 	    le16_to_cpu(w->payload_length[0]) != GRABBER_BLOCK || w->payload_length[1])
 		return -1;
-	if (h->version_length != 0x49 || h->protocol != IPPROTO_UDP || h->option != GRABBER_OPTION ||
-	    h->option_length != 16 || be16_to_cpu(h->destination_port) != GRABBER_PORT)
+	if (h->version_length != 0x49 || h->protocol != IPPROTO_UDP ||
+	    h->option != GRABBER_OPTION || h->option_length != 16 ||
+	    be16_to_cpu(h->destination_port) != GRABBER_PORT)
 		return -1;
 	if (be16_to_cpu(h->stream) != ring->stream ||
 	    be32_to_cpu(h->frame_bytes) != ring->picture.frame_bytes ||
@@ -172,6 +171,42 @@ static bool fits(struct grabber_ring *ring, u32 slot, int block)
 	return !block || frame_of(ring, slot) == ring->frame;
 }
 
+/* What the controller has written to a buffer, whatever it was. */
+static void count_bytes(struct grabber_ring *ring, u32 slot)
+{
+	const struct grabber_buffer *buffer = ring->slots[slot].buffer;
+	u32 length = le16_to_cpu(ring->nic.slots[slot].written.payload_length[0]);
+
+	if (buffer)
+		*(is_dmabuf(buffer) ? &ring->counts.dmabuf_bytes : &ring->counts.host_bytes) += length;
+}
+
+static bool slot_done(struct grabber_ring *ring)
+{
+	const struct nic_written *w = &ring->nic.slots[ring->first].written;
+
+	if (ring->first == ring->end || !(le32_to_cpu(READ_ONCE(w->status)) & NIC_DONE))
+		return false;
+	dma_rmb();
+	return true;
+}
+
+/*
+ * The receiver is stopped, and no slot is aimed right.  Packets that have come are lost.
+ * Returns the last block that came, or the one given.
+ */
+static u32 discard(struct grabber_ring *ring, u32 block)
+{
+	for (; slot_done(ring); ring->first = after(ring->first)) {
+		int came = block_of(ring, ring->first);
+
+		count_bytes(ring, ring->first);
+		if (came >= 0)
+			block = came;
+	}
+	return block;
+}
+
 /* The packet was not the camera's, and took the slot of the next one: aims that block again. */
 static void aim_again(struct grabber_ring *ring, u32 slot)
 {
@@ -179,6 +214,8 @@ static void aim_again(struct grabber_ring *ring, u32 slot)
 	if (ring->hunting)
 		return;
 	nic_stop(&ring->nic);
+	ring->first = after(slot);
+	discard(ring, 0);
 	aim_anew(ring, ring->slots[slot].buffer, ring->slots[slot].block);
 }
 
@@ -191,6 +228,8 @@ static void realign(struct grabber_ring *ring, u32 slot, u32 block)
 	struct grabber_buffer *buffer = ring->slots[slot].buffer;
 
 	nic_stop(&ring->nic);
+	ring->first = after(slot);
+	block = discard(ring, block);
 	if (!ring->hunting && ring->slots[slot].block) {
 		count_frame(ring, buffer ? &ring->counts.torn : &ring->counts.dropped);
 		if (buffer)
@@ -205,6 +244,7 @@ static bool arrived(struct grabber_ring *ring, u32 slot)
 {
 	int block = block_of(ring, slot);
 
+	count_bytes(ring, slot);
 	if (block < 0) {
 		aim_again(ring, slot);
 		return ring->hunting;
@@ -222,17 +262,10 @@ static bool arrived(struct grabber_ring *ring, u32 slot)
 	return true;
 }
 
-static bool slot_done(struct grabber_ring *ring)
-{
-	const struct nic_written *w = &ring->nic.slots[ring->first].written;
-
-	if (ring->first == ring->end || !(le32_to_cpu(READ_ONCE(w->status)) & NIC_DONE))
-		return false;
-	dma_rmb();
-	return true;
-}
-
-/* At most as many packets as there are slots: the lock is not held without end.  True: there may be more. */
+/*
+ * At most as many packets as there are slots: the lock is not held without end.  True: there
+ * may be more.
+ */
 static bool receive(struct grabber_ring *ring)
 {
 	u32 left = NIC_SLOTS;
@@ -406,6 +439,7 @@ void ring_start(struct grabber_ring *ring, const struct grabber_picture *picture
 	ring->frame = 0;
 	ring->next_frame = 0;
 	ring->orders = 0;
+	ring->before = ring->counts;
 	ring->tgid = task_tgid_nr(current);
 	get_task_comm(ring->comm, current->group_leader);
 	ring->runs = true;
@@ -423,10 +457,10 @@ void ring_stop(struct grabber_ring *ring, enum vb2_buffer_state state)
 
 	mutex_lock(&ring->lock);
 	if (ring->runs) {
-		ring->runs = false;
 		order(ring, GRABBER_STOP);
 		nic_irq_disable(&ring->nic);
-		nic_stop(&ring->nic);
+		stop_and_receive(ring);
+		ring->runs = false;
 	}
 	ring->tgid = 0;
 	list_splice_init(&ring->aimed, &ring->queued);

@@ -43,9 +43,9 @@ struct grabber_counts {
 	u64 dropped;		/* no buffer was queued */
 	u64 skipped;		/* of which no packet was received, or which came while hunting */
 	u64 stray;		/* packets that were none of the stream's */
-	u64 dmabuf_bytes;		/* of frames: into dma-bufs */
-	u64 host_bytes;		/* of frames: into memory of the host */
-	u64 copied_bytes;	/* of these: by the CPU, to where the program wants them */
+	u64 dmabuf_bytes;	/* that the controller wrote into dma-bufs */
+	u64 host_bytes;		/* and into buffers in the host's memory */
+	u64 copied_bytes;	/* of these: copied by the CPU to where the program wants them */
 };
 
 struct grabber_ring {
@@ -58,7 +58,7 @@ struct grabber_ring {
 	struct grabber_picture picture;
 	u32 blocks;			/* of a frame */
 	u32 frame;			/* the number of the frame that is arriving */
-	u32 next_frame;			/* the number of the one after the last that was counted */
+	u32 next_frame;			/* the one after the last that was counted */
 	struct list_head queued;	/* buffers, in the order of their use */
 	struct list_head aimed;		/* the same, of those that slots are aimed at */
 	struct {
@@ -69,7 +69,7 @@ struct grabber_ring {
 	struct grabber_buffer *aim;	/* where the next slot is aimed */
 	u32 aim_block;
 	u32 ahead;			/* frames that slots are aimed at */
-	struct grabber_counts counts;
+	struct grabber_counts counts, before;	/* before: when the stream began */
 	struct delayed_work repeat;	/* the order, until the camera is heard */
 	unsigned int orders;
 	char comm[TASK_COMM_LEN];	/* of the program that started the stream */
