@@ -21,10 +21,25 @@ for n in 1 2 3; do
 done
 cat /sys/kernel/debug/peerdma_grabber/grabbers
 
+# V4L2's own test program; with another device's dma-bufs, and all ways to queue a buffer. What is dropped is warned of.
+grabber=$(ls -d /sys/bus/pci/drivers/peerdma_grabber/*/video4linux/video* | head -1)
+video=/dev/${grabber##*/}
+modprobe vivid n_devs=1 node_types=1 || die "no vivid"
+for exporter in /sys/devices/platform/vivid.0/video4linux/video*; do
+	exporter=/dev/${exporter##*/}
+done
+v4l2-ctl -d "$exporter" -v width=1280,height=720 || die "vivid"
+said=$(v4l2-compliance -d "$video" -s10 -e "$exporter" 2>&1) || die "v4l2-compliance: $(echo "$said" | tr '\r' '\n' | grep -B3 -i fail)"
+echo "$said" | tail -1
+rmmod vivid
+
+# The bus, as administrators see it: a card beside the GPU.
+"$BUILD/peerdma/tools/peerdma" topo | tee /tmp/topo
+grep -q "CARD.*${grabber##*/}" /tmp/topo || die "topo does not show the grabber"
+
 # The example: in strict mode the GPU orders only what CUDA promises, so the wrong one fails each time.
 "$TOP/vm/chaos" strict=1
-video=$(basename "$(ls -d /sys/bus/pci/drivers/peerdma_grabber/*/video4linux/video* | head -1)")
-"$BUILD/peerdma/capture" "/dev/$video" || die "examples/capture.c"
-! "$BUILD/peerdma/capture" "/dev/$video" wrong || die "examples/capture.c, wrong, was right"
+"$BUILD/peerdma/capture" "$video" || die "examples/capture.c"
+! "$BUILD/peerdma/capture" "$video" wrong || die "examples/capture.c, wrong, was right"
 grep . /sys/kernel/debug/softgpu/chaos/rules
 unload_modules softgpu nvidia peerdma peerdma_nvidia peerdma_grabber
