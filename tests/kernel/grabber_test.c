@@ -128,7 +128,7 @@ static void take_frames(struct stream *s, struct place places[], int count)
 	for (int i = 0; i < count; i++) {
 		MUST(!stream_take(s, FRAME_MS, &t));
 		CHECK(!t.error);
-		CHECK(whole(places[t.index].va, s->length, &number));
+		CHECK(whole(places[t.index].va, s->picture, &number));
 		EXPECT(number, t.sequence);
 		CHECK(last == UINT32_MAX || number > last);
 		last = number;
@@ -200,7 +200,7 @@ static void freed(void)
 			} else {
 				CHECK(t.index != (unsigned int)round || !errors);
 				good += t.index != (unsigned int)round &&
-					whole(places[t.index].va, s.length, &number) && number == t.sequence;
+					whole(places[t.index].va, s.picture, &number) && number == t.sequence;
 			}
 			if (t.index == (unsigned int)round) {
 				/* It was whole before the memory went: to be queued again, it must be mapped. */
@@ -266,7 +266,7 @@ static void host_frames(struct stream *s, void *at[], bool user)
 	EXPECT(stream_start(s), 0);
 	for (int i = 0; i < 8; i++) {
 		MUST(!stream_take(s, FRAME_MS, &t));
-		CHECK(!t.error && frame_whole(at[t.index], s->length, &number) && number == t.sequence);
+		CHECK(!t.error && frame_whole(at[t.index], s->picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(s, t.index, -1, user ? at[t.index] : NULL), 0);
 	}
 	EXPECT(stream_stop(s), 0);
@@ -370,14 +370,14 @@ static void page_views(void)
 	EXPECT(stream_start(&s), 0);
 	for (int i = 0; i < 12; i++) {
 		MUST(!stream_take(&s, FRAME_MS, &t));
-		CHECK(!t.error && whole(places[t.index].va, s.length, &number) && number == t.sequence);
+		CHECK(!t.error && whole(places[t.index].va, s.picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(&s, t.index, -1, at[t.index]), 0);
 	}
 	/* A free succeeds, and the memory stays what it is until the stream has let go. */
 	CHECK(!cu.MemFree(places[2].va));
 	for (int i = 0; i < 8; i++) {
 		MUST(!stream_take(&s, FRAME_MS, &t));
-		CHECK(!t.error && frame_whole(at[t.index], s.length, &number) && number == t.sequence);
+		CHECK(!t.error && frame_whole(at[t.index], s.picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(&s, t.index, -1, at[t.index]), 0);
 	}
 	EXPECT(stream_stop(&s), 0);
@@ -518,7 +518,7 @@ static void faulty(void)
 		if (t.error) {
 			torn++;
 		} else {
-			CHECK(whole(places[t.index].va, s.length, &number));
+			CHECK(whole(places[t.index].va, s.picture, &number));
 			EXPECT(number, t.sequence);
 			good++;
 		}
