@@ -2,11 +2,11 @@
 /*
  * page_views.c - page views: their way from beginning to end, and bad input.
  *
- *	page_views DISK [none|p2pdma|refused|lost]
+ *	page_views DISK [none|p2pdma|refused|lost|unload]
  *
  * DISK: a block device, whose content the test overwrites.  GPU memory has pages that the kernel
  * takes for RAM; or none; or those of p2pdma; or those, and the kernel refuses the path to the disk, or loses what
- * is sent there.
+ * is sent there.  unload: at the end peerdma's modules are not loaded any more.
  */
 #include "page_views.h"
 
@@ -231,6 +231,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	MUST(argc == 2 || argc == 3);
+	if (!strcmp(mode, "unload")) {
+		test_unload();
+		return check_end("page views");
+	}
 	if (!memory_open(&why)) {
 		printf("no GPU memory: %s\n", why);
 		return 1;

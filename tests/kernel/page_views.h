@@ -57,6 +57,7 @@ int register_buffer(void *addr, size_t length, int *ring);
 
 /* page_views_users.c: who keeps pages, and for how long */
 void test_users(void);
+void test_unload(void);
 /* page_views_rounds.c: memory is freed under reads, while others use it, too */
 void test_rounds(unsigned int rounds);
 /* page_views_p2pdma.c: what is different with pages of p2pdma; where the kernel refuses transfers; where it should */

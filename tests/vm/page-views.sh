@@ -23,7 +23,8 @@ insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 dmesg | grep -q 'VRAM has struct pages, and peers take it for RAM: for tests only' || die "softgpu does not say what the pages are"
 load_modules nvidia peerdma peerdma_nvidia
 "$BUILD/tests/kernel/page_views" /dev/nvme0n1 || die "page views"
-unload_modules softgpu nvidia peerdma peerdma_nvidia
+"$BUILD/tests/kernel/page_views" /dev/nvme0n1 unload || die "parked memory and modules"
+unload_modules softgpu nvidia
 
 load_modules softgpu nvidia peerdma peerdma_nvidia
 "$BUILD/tests/kernel/page_views" /dev/nvme0n1 none || die "memory without pages"
