@@ -84,7 +84,7 @@ def _parser():
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
     add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image; "zeros", '
         'which forgets what is written; "bad", which also has a bad sector for reads at 32 MiB and one for writes at 40 MiB; '
-        'or "scratch", 64 MiB that are gone afterwards; may be repeated')
+        'or "scratch", 512 MiB that are gone afterwards; may be repeated')
     add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "
         "for each of several guests, otherwise 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
