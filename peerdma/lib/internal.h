@@ -355,6 +355,9 @@ enum cuda_answer cuda_flush_writes(int scope, int *error);
 bool cuda_has_id(uint64_t ptr, uint64_t id);
 /* Where the allocation begins, and how long it is.  UNKNOWN: there is none.  FAILED: CUDA does not tell this thread. */
 enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size);
+/* The calling thread's current context; NULL: none, or no CUDA.  set: in a thread of the library's own. */
+void *cuda_context(void);
+void cuda_set_context(void *context);
 /* FAILED: *error. */
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error);
 /* A dma-buf of the range, pages of the CPU.  FAILED: *error. */

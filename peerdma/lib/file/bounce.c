@@ -35,7 +35,11 @@ ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool wri
 
 /* ---- between the buffer and the region ---- */
 
-/* By the GPU, and not in the program's streams: a stream may be waiting for this transfer. */
+/*
+ * By the GPU, and not in the program's streams: a stream may be waiting for this transfer.  The GPU takes an address, which
+ * may be other memory's by now: so the region is looked at just before, and what was copied out is used only if it still is
+ * what it was afterwards.
+ */
 static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length,
 		bool back)
 {
@@ -43,8 +47,9 @@ static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64
 		.size = sizeof(t), .flags = back ? PEERDMA_IPC_READ : 0,
 		.offset = region->addr - region->offset + at, .local = buffer, .length = length,
 	};
+	int ret = region_usable(region) ? peerdma_ipc_copy(&t, 1, NULL, 0) : -ESTALE;
 
-	return peerdma_ipc_copy(&t, 1, NULL, 0);
+	return !ret && back && !region_usable(region) ? -ESTALE : ret;
 }
 
 /* ---- the file ---- */
@@ -106,7 +111,7 @@ static ssize_t by_buffer(const struct part *part, char *buffer, uint64_t done, u
 			ret = copy(part->region, part->at + done, buffer + skip, (uint64_t)n,
 				   false);
 	}
-	*copy_failed = ret;
+	*copy_failed = ret && ret != -ESTALE;
 	return ret ? ret : n;
 }
 

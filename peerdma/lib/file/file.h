@@ -36,7 +36,12 @@ struct peerdma_file {
 	struct disks disks;
 	uint64_t direct_bytes, copied_bytes, host_bytes;	/* atomic */
 	const char *_Atomic why;	/* a constant */
+	unsigned int users;		/* atomic: the caller, and operations of queues */
 };
+
+/* open.c: the last put closes. */
+void file_get(struct peerdma_file *file);
+void file_put(struct peerdma_file *file);
 
 /* A part of one pin, and the file's bytes that belong to it. */
 struct part {
