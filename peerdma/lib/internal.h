@@ -31,9 +31,9 @@ struct view {
 /* Of all its pinned bytes, in this process: file/direct.c */
 struct page_view {
 	struct page_view *next;
-	uint64_t id;		/* of the disks that may transfer to it; 0: all may */
+	uint64_t id;		/* of the disks that may transfer to it; 0: all may; UINT64_MAX: none */
 	char *base;
-	bool by_backend;	/* its view, where that is ordinary memory */
+	bool by_backend;	/* the CPU's view */
 };
 
 struct peerdma_mapping {

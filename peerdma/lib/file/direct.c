@@ -85,20 +85,30 @@ static char *add_view(struct peerdma_region *region, struct page_view *view)
 	return base;
 }
 
+/* file: NULL, or: the view is for its disks. */
+static int fill_view(struct peerdma_file *file, struct peerdma_region *region,
+		     struct page_view *view)
+{
+	void *base = NULL;
+	int ret;
+
+	view->by_backend = !file || region->backend->view_is_memory;
+	ret = view->by_backend ?
+	      region->backend->view(region, !(region->flags & PEERDMA_READONLY), &base) :
+	      map_view(file, region, &base);
+	view->base = base;
+	return ret;
+}
+
 static char *make_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
 		       const char **why)
 {
 	struct page_view *view = calloc(1, sizeof(*view));
-	void *base = NULL;
 	int ret = -ENOMEM;
 
 	if (view) {
 		view->id = id;
-		view->by_backend = region->backend->view_is_memory;
-		ret = view->by_backend ?
-		      region->backend->view(region, !(region->flags & PEERDMA_READONLY), &base) :
-		      map_view(file, region, &base);
-		view->base = base;
+		ret = fill_view(file, region, view);
 	}
 	if (!ret)
 		return add_view(region, view);
@@ -108,11 +118,29 @@ static char *make_view(struct peerdma_file *file, struct peerdma_region *region,
 	return NULL;
 }
 
+static char *find_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
+		       const char **why)
+{
+	char *base;
+
+	pthread_mutex_lock(&region->ctx->lock);
+	base = seen(region, id);
+	pthread_mutex_unlock(&region->ctx->lock);
+	return base ? base : make_view(file, region, id, why);
+}
+
+char *cpu_base(struct peerdma_region *region)
+{
+	const char *why;
+
+	/* Ordinary memory has one view for all. */
+	return find_view(NULL, region, region->backend->view_is_memory ? 0 : UINT64_MAX, &why);
+}
+
 char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why)
 {
 	bool ordinary = region->backend->view_is_memory;
 	uint64_t id = ordinary ? 0 : file->id;
-	char *base;
 
 	*why = NULL;
 	if (file->direct < 0)
@@ -123,8 +151,5 @@ char *direct_base(struct peerdma_file *file, struct peerdma_region *region, cons
 		*why = file->disks.unknown;
 	if (*why)
 		return NULL;
-	pthread_mutex_lock(&region->ctx->lock);
-	base = seen(region, id);
-	pthread_mutex_unlock(&region->ctx->lock);
-	return base ? base : make_view(file, region, id, why);
+	return find_view(file, region, id, why);
 }

@@ -62,6 +62,9 @@ void disks_find(int fd, struct disks *disks);
  */
 char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why);
 
+/* Where this process sees them in any way; NULL: nowhere.  It lives as long as the region. */
+char *cpu_base(struct peerdma_region *region);
+
 /* Returns the number of bytes, 0 at the end of the file, or -errno with text. */
 ssize_t bounce(const struct part *part);
 

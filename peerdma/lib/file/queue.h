@@ -5,10 +5,11 @@
  *	submit --> idle op --> the ring ------------> wait: takes its completions
  *	                  \--> pending --> threads --> ended --> a word in the ring --> wait
  *
- *	queue.c		open, close, and where an op goes next
+ *	queue_open.c	open, close
  *	queue_calls.c	submit, cancel
  *	queue_wait.c	wait
  *	queue_threads.c	the threads
+ *	queue.c		where an op goes next
  *	ring.c		io_uring
  *
  * While the ring is usable, each op that has ended is one completion of it: its own, or a word.  So
@@ -51,6 +52,7 @@ struct queue {
 	struct own_fd pipe[2];
 	int epoll;			/* of pipe and ring; -1: the pipe is all */
 	struct ring ring;
+	void *(*thread)(void *q);	/* queue_thread() */
 	pthread_t threads[THREADS_MAX];
 	unsigned int thread_count, thread_idle;
 	uint32_t pending_count;
@@ -98,7 +100,9 @@ void op_over(struct op *op);
 int queue_wait(struct queue *q, struct peerdma_file_io **done, size_t min, size_t max,
 	       int timeout_ms);
 
-/* queue_threads.c.  start: lock; 0 or -EAGAIN. */
+/* Lock.  0 or -EAGAIN. */
 int queue_thread_start(struct queue *q);
-/* No op is left. */
+
+/* queue_threads.c.  end: no op is left. */
+void *queue_thread(void *q);
 void queue_threads_end(struct queue *q);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* queue_threads.c - a queue's threads: they make what has to be copied, or all, if there is no ring. */
-#include <signal.h>
-
 #include "queue.h"
 
 /* Lock; given back while the op's transfer is made. */
@@ -19,7 +17,7 @@ static void make(struct queue *q, struct op *op)
 	queue_flush(q);
 }
 
-static void *work(void *arg)
+void *queue_thread(void *arg)
 {
 	struct queue *q = arg;
 	struct op *op;
@@ -37,23 +35,6 @@ static void *work(void *arg)
 	}
 	pthread_mutex_unlock(&q->lock);
 	return NULL;
-}
-
-int queue_thread_start(struct queue *q)
-{
-	sigset_t all, was;
-	int error;
-
-	if (q->thread_count == THREADS_MAX)
-		return 0;
-	/* The program's handlers run in its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	error = pthread_create(&q->threads[q->thread_count], NULL, work, q);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	if (!error)
-		q->thread_count++;
-	return -error;
 }
 
 void queue_threads_end(struct queue *q)
