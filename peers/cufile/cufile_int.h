@@ -81,6 +81,11 @@ struct transfer {
 /* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
 ssize_t transfer_make(const struct transfer *t);
 
+/* io.c: 0, or what the transfer returns, because it leaves its registered buffer. */
+ssize_t transfer_refused(const struct transfer *t);
+/* io.c: what libpeerdma says, as transfer_make() returns it. */
+ssize_t transfer_failed(ssize_t error);
+
 /* worker.c: a function of the CUDA that the program has loaded; NULL: there is none. */
 void *cuda_function(const char *name);
 /*

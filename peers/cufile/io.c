@@ -3,7 +3,7 @@
 #include "cufile_int.h"
 
 /* What libpeerdma says, as cuFile says it: errno for the file's errors, a status for the memory's. */
-static ssize_t failed(ssize_t error)
+ssize_t transfer_failed(ssize_t error)
 {
 	switch (error) {
 	case -ESTALE:
@@ -20,19 +20,28 @@ static ssize_t failed(ssize_t error)
 	}
 }
 
-static ssize_t with_handle(struct handle *h, const struct transfer *t)
+ssize_t transfer_refused(const struct transfer *t)
 {
-	uint64_t began = now_ns(), registered = buffer_length(t->base);
-	char *memory = (char *)t->base + t->memory_offset;
-	ssize_t n;
+	uint64_t registered = t->size ? buffer_length(t->base) : 0;
 
 	if (registered && ((uint64_t)t->memory_offset >= registered ||
 			   t->size > registered - (uint64_t)t->memory_offset))
 		return -CU_FILE_INVALID_VALUE;
+	return 0;
+}
+
+static ssize_t with_handle(struct handle *h, const struct transfer *t)
+{
+	uint64_t began = now_ns();
+	char *memory = (char *)t->base + t->memory_offset;
+	ssize_t n = transfer_refused(t);
+
+	if (n)
+		return n;
 	n = t->write ? peerdma_file_write(h->file, memory, t->size, (uint64_t)t->file_offset)
 		     : peerdma_file_read(h->file, memory, t->size, (uint64_t)t->file_offset);
 	stats_transfer(t->write, n, began);
-	return n < 0 ? failed(n) : n;
+	return n < 0 ? transfer_failed(n) : n;
 }
 
 ssize_t transfer_make(const struct transfer *t)

@@ -6,6 +6,8 @@
  *	cufile_test FOLDER
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "../check.h"
 #include "cufile.h"
@@ -219,12 +221,85 @@ static void batches(void)
 	n = PIECES;
 	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
 	EXPECT(n, PIECES);
-	CHECK(events[PIECES - 1].status == CUFILE_COMPLETE && events[PIECES - 1].cookie == &p[PIECES - 1]);
+	for (unsigned int i = 0; i < n; i++) {
+		bool last = events[i].cookie == &p[PIECES - 1];
+
+		CHECK(events[i].status == CUFILE_COMPLETE || (!last && events[i].status == CUFILE_CANCELED));
+	}
 	/* Destroyed while they are being made. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
 	cuFileBatchIODestroy(batch);
 	cuFileBatchIODestroy(NULL);
 	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* One thread submits, another one asks. */
+struct submitting {
+	CUfileBatchHandle_t batch;
+	CUfileHandle_t fh;
+	CUcontext context;
+};
+#define SUBMISSIONS 200
+#define AT_ONCE	    4
+
+static void *submits(void *arg)
+{
+	const struct submitting *s = arg;
+	CUfileIOParams_t p[AT_ONCE] = { 0 };
+	CUfileError_t e;
+
+	if (cuCtxSetCurrent(s->context))
+		return "a context";
+	for (unsigned int i = 0; i < AT_ONCE; i++) {
+		p[i].mode = CUFILE_BATCH;
+		p[i].fh = s->fh;
+		p[i].opcode = CUFILE_READ;
+		p[i].u.batch.devPtr_base = memory;
+		p[i].u.batch.devPtr_offset = p[i].u.batch.file_offset = (off_t)(i * PIECE);
+		/* The last one has nothing to transfer. */
+		p[i].u.batch.size = i < AT_ONCE - 1 ? 4096 : 0;
+	}
+	for (unsigned int i = 0; i < SUBMISSIONS; i++) {
+		while ((e = cuFileBatchIOSubmit(s->batch, AT_ONCE, p, 0)).err == CU_FILE_BATCH_FULL)
+			sched_yield();
+		if (e.err)
+			return "submit";
+	}
+	return NULL;
+}
+
+static void batch_of_two(CUcontext context)
+{
+	CUfileIOEvents_t events[3 * AT_ONCE];
+	struct timespec soon = { .tv_nsec = 10000000 };
+	int fd = make_file();
+	struct submitting s = { .fh = handle(fd), .context = context };
+	unsigned int n, all = 0, empty = 0;
+	void *failed = NULL;
+	pthread_t thread;
+
+	fill(3);
+	EXPECT(cuFileWrite(s.fh, memory, LENGTH, 0, 0), LENGTH);
+	STATUS(cuFileBatchIOSetUp(&s.batch, 3 * AT_ONCE), CU_FILE_SUCCESS);
+	MUST(!pthread_create(&thread, NULL, submits, &s));
+	while (all < SUBMISSIONS * AT_ONCE && !check_counts.failures) {
+		n = 3 * AT_ONCE;
+		if (cuFileBatchIOGetStatus(s.batch, 1, &n, events, &soon).err)
+			CHECK(!"GetStatus");
+		if (!n)
+			sched_yield();
+		for (unsigned int i = 0; i < n; i++) {
+			CHECK(events[i].status == CUFILE_COMPLETE && (events[i].ret == 4096 || !events[i].ret));
+			empty += !events[i].ret;
+		}
+		all += n;
+	}
+	EXPECT(empty, SUBMISSIONS);
+	MUST(!pthread_join(thread, &failed));
+	CHECK(!failed);
+	cuFileBatchIODestroy(s.batch);
+	cuFileHandleDeregister(s.fh);
 	close(fd);
 }
 
@@ -358,6 +433,7 @@ int main(int argc, char **argv)
 	wrong_handles();
 	wrong_buffers();
 	batches();
+	batch_of_two(context);
 	streams();
 	statistics();
 	return check_end("cuFile");

@@ -575,10 +575,9 @@ static void *submitter(void *arg)
 	cu.cuCtxSetCurrent(context);
 	for (size_t i = 0; i < EACH; i++) {
 		struct peerdma_file_io *io = &all[number][i];
-		size_t place = number * 2 + i % 2;
 		int ret;
 
-		*io = io_of(file, false, pointer(shared_memory + place * PIECE), i % 3 ? ALIGN : 1000, i % 3 * 16);
+		*io = io_of(file, false, pointer(shared_memory + (number * EACH + i) * ALIGN), i % 3 ? ALIGN : 1000, i % 3 * 16);
 		while ((ret = peerdma_file_submit(shared, &io, 1)) == -EAGAIN)
 			sched_yield();
 		if (ret)
@@ -615,7 +614,7 @@ static void threads(void)
 	shared = open_queue(16);
 	file = open_file(fd);
 	returned = 0;
-	CHECK(!cu.cuMemAlloc_v2(&shared_memory, 8 * PIECE), "GPU memory");
+	CHECK(!cu.cuMemAlloc_v2(&shared_memory, 4 * EACH * ALIGN), "GPU memory");
 	for (size_t i = 0; i < 6; i++)
 		CHECK(!pthread_create(&of[i], NULL, i < 4 ? submitter : waiter, (void *)i), "a thread");
 	for (size_t i = 0; i < 6; i++)
