@@ -28,13 +28,14 @@ EXPORT int peerdma_page_view(struct peerdma_region *region, uint64_t offset, uin
 
 /* ---- of a region that is read into ---- */
 
-static char *seen(const struct peerdma_region *region, uint64_t id)
+/* The list only grows as long as the region lives: no lock. */
+static const struct page_view *seen(const struct peerdma_region *region, uint64_t id)
 {
-	for (const struct page_view *v = region->page_views; v; v = v->next) {
-		if (v->id == id)
-			return v->base;
-	}
-	return NULL;
+	const struct page_view *v = __atomic_load_n(&region->page_views, __ATOMIC_ACQUIRE);
+
+	while (v && v->id != id)
+		v = v->next;
+	return v;
 }
 
 /* One view is made for each disk, so the kernel has checked the path to each. */
@@ -70,19 +71,19 @@ static int map_view(struct peerdma_file *file, struct peerdma_region *region, vo
 /* Another thread may have added one meanwhile: then that one is used. */
 static char *add_view(struct peerdma_region *region, struct page_view *view)
 {
-	char *base;
+	const struct page_view *first;
 
 	pthread_mutex_lock(&region->ctx->lock);
-	base = seen(region, view->id);
-	if (!base) {
+	first = seen(region, view->id);
+	if (!first) {
 		view->next = region->page_views;
 		LIST_STORE(&region->page_views, view);
 	}
 	pthread_mutex_unlock(&region->ctx->lock);
-	if (!base)
+	if (!first)
 		return view->base;
 	page_view_end(region, view);
-	return base;
+	return first->base;
 }
 
 /* file: NULL, or: the view is for its disks. */
@@ -100,6 +101,8 @@ static int fill_view(struct peerdma_file *file, struct peerdma_region *region,
 	return ret;
 }
 
+#define NO_PAGES	"the memory has no struct pages that the disk can transfer to"
+
 static char *make_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
 		       const char **why)
 {
@@ -110,23 +113,26 @@ static char *make_view(struct peerdma_file *file, struct peerdma_region *region,
 		view->id = id;
 		ret = fill_view(file, region, view);
 	}
-	if (!ret)
+	/* Nor will it have them: it is not asked again. */
+	if (ret == -EOPNOTSUPP)
+		*why = NO_PAGES;
+	if (!ret || ret == -EOPNOTSUPP)
 		return add_view(region, view);
 	free(view);
-	*why = ret == -EOPNOTSUPP ? "the memory has no struct pages that the disk can transfer to" :
-				    "no page view of the memory: it was freed, a limit is reached, or there is no memory for it";
+	*why = "no page view of the memory: it was freed, a limit is reached, or there is no memory for it";
 	return NULL;
 }
 
 static char *find_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
 		       const char **why)
 {
-	char *base;
+	const struct page_view *view = seen(region, id);
 
-	pthread_mutex_lock(&region->ctx->lock);
-	base = seen(region, id);
-	pthread_mutex_unlock(&region->ctx->lock);
-	return base ? base : make_view(file, region, id, why);
+	if (!view)
+		return make_view(file, region, id, why);
+	if (!view->base)
+		*why = NO_PAGES;
+	return view->base;
 }
 
 char *cpu_base(struct peerdma_region *region)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "../backend.h"
+#include "cache/cache.h"
 #include "transfer.h"
 
 static void because(struct peerdma_file *file, const char *why)
@@ -259,7 +260,7 @@ ssize_t transfer_rest(struct transfer *t)
 
 int transfer_check(const char *call, const struct transfer *t)
 {
-	int ret = check_given(call, "file", t->file, "ptr", t->ptr, NULL);
+	int ret = t->file && t->ptr ? 0 : check_given(call, "file", t->file, "ptr", t->ptr, NULL);
 
 	if (!ret)
 		ret = check_owner(t->file->ctx, call);
@@ -271,14 +272,40 @@ int transfer_check(const char *call, const struct transfer *t)
 	return ret;
 }
 
-int transfer_begin(struct transfer *t)
+/* A cache may have pins of host memory, too.  What memory a pin is of is asked once: all of it is of one kind. */
+static bool known_gpu(const struct transfer *t)
+{
+	const struct peerdma_region *region = t->hold->registration;
+
+	return __atomic_load_n(&region->known_gpu, __ATOMIC_RELAXED);
+}
+
+static void know_gpu(const struct transfer *t)
+{
+	struct peerdma_region *region = t->hold->registration;
+
+	__atomic_store_n(&region->known_gpu, true, __ATOMIC_RELAXED);
+}
+
+static int ask(struct transfer *t)
 {
 	struct peerdma_memory memory = { .size = sizeof(memory) };
 	int ret = peerdma_query(t->file->ctx, t->ptr, &memory);
 
-	if (!ret && memory.kind != PEERDMA_KIND_HOST)
+	if (ret || memory.kind == PEERDMA_KIND_HOST)
+		transfer_end(t);
+	else if (!t->hold)
 		ret = peerdma_cache_get(t->file->cache, t->ptr, t->length, &t->hold);
+	if (!ret && t->hold)
+		know_gpu(t);
 	return ret;
+}
+
+int transfer_begin(struct transfer *t)
+{
+	if (cache_find(t->file->cache, t->ptr, t->length, &t->hold) && known_gpu(t))
+		return 0;
+	return ask(t);
 }
 
 void transfer_end(struct transfer *t)
