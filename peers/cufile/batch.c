@@ -114,7 +114,7 @@ static CUfileOpError fill(struct entry *e, const CUfileIOParams_t *p, struct han
 		return CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
 	e->transfer = t;
 	e->cookie = p->cookie;
-	e->began = now_ns();
+	e->began = stats_begin();
 	e->n = transfer_refused(&t);
 	e->by_queue = t.size && !e->n;
 	e->io = (struct peerdma_file_io){
@@ -168,18 +168,23 @@ static CUfileOpError take_and_submit(struct batch *b, const CUfileIOParams_t *p,
 				     struct peerdma_file_io **ios, struct handle **handles)
 {
 	CUfileOpError error = take(b, nr, ios);
+	struct handle *h = NULL;
 
 	if (error)
 		return error;
 	for (unsigned int i = 0; i < nr && !error; i++) {
-		handles[i] = handle_get(p[i].fh);
-		error = fill((struct entry *)ios[i], &p[i], handles[i]);
+		/* Most are of the same file as the one before. */
+		if (!i || p[i].fh != p[i - 1].fh)
+			h = handles[i] = handle_get(p[i].fh);
+		error = fill((struct entry *)ios[i], &p[i], h);
 	}
 	if (!error)
 		error = submit(b, ios, nr);
 	/* The queue has its own reference to a handle's file. */
-	for (unsigned int i = 0; i < nr && handles[i]; i++)
-		handle_put(handles[i]);
+	for (unsigned int i = 0; i < nr; i++) {
+		if (handles[i])
+			handle_put(handles[i]);
+	}
 	if (!error)
 		return error;
 	pthread_mutex_lock(&b->lock);

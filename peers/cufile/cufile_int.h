@@ -116,7 +116,9 @@ enum counted {
 	COUNTED,
 };
 void stats_count(enum counted what, bool ok);
-/* A transfer has ended, which began at this time. */
+/* The time; 0: nothing is counted. */
+uint64_t stats_begin(void);
+/* A transfer has ended, which began then. */
 void stats_transfer(bool write, ssize_t n, uint64_t began_ns);
 uint64_t now_ns(void);
 /* parameters.c */

@@ -32,7 +32,7 @@ ssize_t transfer_refused(const struct transfer *t)
 
 static ssize_t with_handle(struct handle *h, const struct transfer *t)
 {
-	uint64_t began = now_ns();
+	uint64_t began = stats_begin();
 	char *memory = (char *)t->base + t->memory_offset;
 	ssize_t n = transfer_refused(t);
 
