@@ -31,7 +31,8 @@ struct view {
 /* Of all its pinned bytes, in this process: file/direct.c */
 struct page_view {
 	struct page_view *next;
-	uint64_t id;		/* of the disks that may transfer to it; 0: all may; UINT64_MAX: none */
+	/* Of the disks that may transfer to it; 0: all may; UINT64_MAX: none, it is the CPU's */
+	uint64_t id;
 	char *base;		/* NULL: there is none to be had */
 	bool by_backend;	/* the CPU's view */
 };
@@ -104,7 +105,8 @@ struct peerdma_region {
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* of a cache, which has a monitor of its own */
-	bool known_gpu;				/* atomic: file/transfer.c has asked, and it is not host memory */
+	/* atomic: file/transfer.c has asked, and it is not host memory */
+	bool known_gpu;
 	/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
 	bool by_peer;
 	bool queued;			/* in ctx->queue */

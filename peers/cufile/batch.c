@@ -117,14 +117,7 @@ static CUfileOpError fill(struct entry *e, const CUfileIOParams_t *p, struct han
 	e->began = stats_begin();
 	e->n = transfer_refused(&t);
 	e->by_queue = t.size && !e->n;
-	e->io = (struct peerdma_file_io){
-		.size = sizeof(e->io),
-		.flags = t.write ? PEERDMA_FILE_WRITE : 0,
-		.file = h->file,
-		.ptr = (char *)t.base + t.memory_offset,
-		.length = t.size,
-		.offset = (uint64_t)t.file_offset,
-	};
+	transfer_io(&t, h, &e->io);
 	return CU_FILE_SUCCESS;
 }
 

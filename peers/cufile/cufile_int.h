@@ -7,7 +7,7 @@
  *	handle.c, buffer.c	registered files and buffers
  *	driver.c		open, close, properties
  *	parameters.c, stats.c	settings and counters
- *	worker.c		one thread that makes transfers for others
+ *	worker.c		one thread that makes transfers for streams
  *
  * Lock: state.lock guards all tables.  It is not held during a transfer, nor in a call of libpeerdma or CUDA.
  */
@@ -78,26 +78,32 @@ struct transfer {
 	off_t file_offset, memory_offset;
 	bool write;
 };
-/* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
-ssize_t transfer_make(const struct transfer *t);
-
 /* io.c: 0, or what the transfer returns, because it leaves its registered buffer. */
 ssize_t transfer_refused(const struct transfer *t);
-/* io.c: what libpeerdma says, as transfer_make() returns it. */
+/* io.c: *h is held: it is to be made.  NULL: it is not, and this is what it returns. */
+ssize_t transfer_prepare(const struct transfer *t, struct handle **h);
+void transfer_io(const struct transfer *t, const struct handle *h, struct peerdma_file_io *io);
+/* io.c: what libpeerdma says, as cuFileRead() returns it: -1 and errno, or minus a CUfileOpError. */
 ssize_t transfer_failed(ssize_t error);
 
 /* worker.c: a function of the CUDA that the program has loaded; NULL: there is none. */
 void *cuda_function(const char *name);
+/* worker.c: of the calling thread; NULL: none. */
+void *current_context(void);
 /*
- * worker.c: fn(job) in a thread of this library.  job_init(): in the program's thread, whose CUDA context the job is made
- * in.  give: 0, -ENOMEM or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
+ * worker.c: makes a transfer in a thread of this library.  begin() and ended() are called in that thread.  0, -ENOMEM,
+ * -EMFILE or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
  */
 struct job {
+	struct peerdma_file_io io; /* first */
 	struct job *next;
-	void (*fn)(struct job *job);
-	void *context; /* NULL: none */
+	struct transfer transfer;
+	uint64_t began;
+	/* Set by the caller. */
+	void *context;
+	struct transfer (*begin)(struct job *job);
+	void (*ended)(struct job *job, ssize_t n); /* the job is its caller's again */
 };
-void job_init(struct job *job, void (*fn)(struct job *job));
 int worker_give(struct job *job);
 
 /* stats.c */

@@ -337,6 +337,50 @@ static void streams(void)
 	close(fd);
 }
 
+#define STREAMS	4
+#define EACH	20
+
+/* Each stream's transfers in their order, those of all streams at the same time. */
+static void several_streams(void)
+{
+	static size_t size = PIECE, none;
+	static off_t offset[STREAMS], zero, bad = -1;
+	static ssize_t moved[STREAMS][EACH][2], refused[2];
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUstream stream[STREAMS];
+
+	for (int s = 0; s < STREAMS; s++) {
+		MUST(!cuStreamCreate(&stream[s], CU_STREAM_NON_BLOCKING));
+		offset[s] = (off_t)((size_t)s * PIECE);
+	}
+	for (int i = 0; i < EACH; i++) {
+		for (int s = 0; s < STREAMS; s++) {
+			CUdeviceptr at = gpu + (size_t)s * PIECE;
+
+			MUST(!cuMemsetD8Async(at, (unsigned char)(i + 1), PIECE, stream[s]));
+			STATUS(cuFileWriteAsync(fh, memory, &size, &offset[s], &offset[s], &moved[s][i][0], stream[s]), CU_FILE_SUCCESS);
+			MUST(!cuMemsetD8Async(at, 0, PIECE, stream[s]));
+			STATUS(cuFileReadAsync(fh, memory, &size, &offset[s], &offset[s], &moved[s][i][1], stream[s]), CU_FILE_SUCCESS);
+		}
+	}
+	/* Sizes and offsets are looked at when the stream comes to them. */
+	STATUS(cuFileReadAsync(fh, memory, &none, &zero, &zero, &refused[0], stream[0]), CU_FILE_SUCCESS);
+	STATUS(cuFileReadAsync(fh, memory, &size, &bad, &zero, &refused[1], stream[0]), CU_FILE_SUCCESS);
+	for (int s = 0; s < STREAMS; s++) {
+		MUST(!cuStreamSynchronize(stream[s]) && !cuStreamDestroy(stream[s]));
+		for (int i = 0; i < EACH; i++)
+			CHECK(moved[s][i][0] == PIECE && moved[s][i][1] == PIECE);
+	}
+	EXPECT(refused[0], 0);
+	EXPECT(refused[1], -CU_FILE_INVALID_VALUE);
+	MUST(!cuMemcpyDtoH(bytes, gpu, STREAMS * PIECE));
+	for (size_t i = 0; i < STREAMS * PIECE; i++)
+		MUST(bytes[i] == EACH);
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
 /* ---- the driver, parameters, statistics ---- */
 
 static void driver(void)
@@ -435,6 +479,7 @@ int main(int argc, char **argv)
 	batches();
 	batch_of_two(context);
 	streams();
+	several_streams();
 	statistics();
 	return check_end("cuFile");
 }
