@@ -7,6 +7,7 @@
  *	handle.c, buffer.c	registered files and buffers
  *	driver.c		open, close, properties
  *	parameters.c, stats.c	settings and counters
+ *	config.c		cufile.json
  *	worker.c		one thread that makes transfers for streams
  *
  * Lock: state.lock guards all tables.  It is not held during a transfer, nor in a call of libpeerdma or CUDA.
@@ -122,6 +123,8 @@ enum counted {
 	COUNTED,
 };
 void stats_count(enum counted what, bool ok);
+/* Counting begins now, at this level. */
+void stats_from_start(int at_level);
 /* The time; 0: nothing is counted. */
 uint64_t stats_begin(void);
 /* A transfer has ended, which began then. */
@@ -132,3 +135,12 @@ size_t parameter_size(CUFileSizeTConfigParameter_t param);
 void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
 void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value);
 bool parameter_bool(CUFileBoolConfigParameter_t param);
+#define SLABS_MAX 16
+/* parameters.c: reads cufile.json, once, by these.  config.c calls them before any other thread may look. */
+void parameters_ready(void);
+bool parameter_take_size(int param, size_t value); /* false: outside of its bounds */
+void parameter_take_bool(int param, bool value);
+bool parameter_take_string(int param, const char *text); /* false: too long */
+void parameter_take_slabs(const size_t *size, const size_t *count, int n);
+/* config.c */
+void config_read(void);

@@ -178,6 +178,14 @@ static CUfileError_t set_counting(bool on)
 	return status(error);
 }
 
+void stats_from_start(int at_level)
+{
+	lock();
+	level = at_level;
+	unlock();
+	set_counting(true);
+}
+
 EXPORT CUfileError_t cuFileStatsStart(void)
 {
 	return set_counting(true);
