@@ -63,13 +63,14 @@ void transfer_io(const struct transfer *t, const struct handle *h, struct peerdm
 
 static ssize_t make(const struct transfer *t)
 {
-	char *memory = (char *)t->base + t->memory_offset;
-	uint64_t began, offset = (uint64_t)t->file_offset;
 	struct handle *h;
 	ssize_t n = transfer_prepare(t, &h);
+	uint64_t began, offset = (uint64_t)t->file_offset;
+	char *memory;
 
 	if (!h)
 		return n;
+	memory = (char *)t->base + t->memory_offset;
 	began = stats_begin();
 	n = t->write ? peerdma_file_write(h->file, memory, t->size, offset)
 		     : peerdma_file_read(h->file, memory, t->size, offset);
