@@ -421,6 +421,29 @@ static void refused(void)
 	close(fd);
 }
 
+/* Only directly, or not at all. */
+static void direct_only(void)
+{
+	struct peerdma_file_queue *queue = open_queue(2);
+	struct peerdma_file_io io[2], *ios[2] = { &io[0], &io[1] }, *done[2];
+	struct peerdma_file *only = NULL;
+	int fd = make_file(2 * ALIGN);
+	gpu_ptr memory;
+
+	CHECK(!cu.cuMemAlloc_v2(&memory, 2 * ALIGN), "GPU memory");
+	CHECK(!peerdma_file_open(cache, fd, PEERDMA_FILE_DIRECT_ONLY, &only), "a file: %s", peerdma_last_error());
+	io[0] = io_of(only, false, pointer(memory), ALIGN, ALIGN);
+	io[1] = io_of(only, false, pointer(memory + ALIGN), 100, 0);
+	EXPECT(peerdma_file_submit(queue, ios, 2), 0);
+	EXPECT(peerdma_file_wait(queue, done, 2, 2, -1), 2);
+	EXPECT(io[0].result, direct ? (long long)ALIGN : -EOPNOTSUPP);
+	EXPECT(io[1].result, -EOPNOTSUPP);
+	peerdma_file_close(only);
+	peerdma_file_queue_close(queue);
+	cu.cuMemFree_v2(memory);
+	close(fd);
+}
+
 /* ---- closed and cancelled ---- */
 
 #define MANY	64UL
@@ -766,6 +789,7 @@ int main(int argc, char **argv)
 		random_operations(true);
 		the_descriptor();
 		refused();
+		direct_only();
 		closed();
 /* In the process's own software GPU it is a race, and meant to be one. */
 #ifndef __SANITIZE_THREAD__
