@@ -192,6 +192,7 @@ struct peerdma_file_queue {
  *
  *   -EINVAL  flags, depth
  *   -ENOMEM, -EMFILE, -ENFILE
+ *   -ENOSPC  the user watches as many descriptors as one may (fs.epoll.max_user_watches)
  *   -EAGAIN  no thread: a limit of the process or of the machine
  */
 int peerdma_file_queue_open(uint32_t depth, uint32_t flags, struct peerdma_file_queue **queue);

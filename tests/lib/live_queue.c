@@ -132,7 +132,7 @@ static int ring_error(void)
 
 #define LANES	16UL
 #define LANE	50000UL		/* neither a page nor a block: lanes lie side by side */
-#define ROUNDS	500
+#define ROUNDS	300
 
 struct lane {
 	struct peerdma_file_io io;

@@ -5,10 +5,10 @@
 # where it has none, and where the file is on no disk.
 # Then the demonstration, on the same disk.
 # vm-with: page-views
-# vm: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch
-# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch
-# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12
-# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2
+# vm: --cpus 2 --cards 0 --vram 64M --iommu off --nvme scratch --timeout 900
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --timeout 900
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 6.12 --timeout 900
+# vm-more: --cpus 2 --cards 0 --vram 64M --iommu on --nvme scratch --kernel 7.2 --timeout 900
 
 . "$TOP/tests/vm/lib.sh"
 
@@ -16,7 +16,7 @@ files() {
 	PEERDMA_PROVIDER=kernel "$BUILD/tests/lib/live_files" "$@" || die "files: $*"
 }
 
-# Queues: with io_uring, with threads, in a filter of system calls as containers have, and where io_uring is taken away.
+# Queues: with io_uring, with threads in a filter of system calls as containers have, and where io_uring is taken away.
 queues() {
 	kind=$1
 	shift
@@ -30,7 +30,7 @@ mount_disk
 insmod "$MODDIR/softgpu.ko" pages=generic || die "no softgpu with pages"
 load_modules nvidia peerdma peerdma_nvidia
 files direct /mnt/disk
-queues direct ring threads filtered lost
+queues direct ring filtered lost
 if [ -e /proc/sys/kernel/io_uring_disabled ]; then
 	echo 2 >/proc/sys/kernel/io_uring_disabled
 	queues direct disabled
