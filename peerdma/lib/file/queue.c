@@ -16,14 +16,18 @@ int queue_check(const struct queue *q, const char *call)
 
 int queue_thread_start(struct queue *q)
 {
-	sigset_t all, was;
+	/* Of a thread's own doing: a blocked one would end the process, whatever its handler does. */
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	sigset_t others, was;
 	int error;
 
 	if (q->thread_count == THREADS_MAX)
 		return 0;
-	/* The program's handlers run in its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
+	/* For other signals the program's handlers run in its own threads. */
+	sigfillset(&others);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&others, faults[i]);
+	pthread_sigmask(SIG_SETMASK, &others, &was);
 	error = pthread_create(&q->threads[q->thread_count], NULL, q->thread, q);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 	if (!error)
