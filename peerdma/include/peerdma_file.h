@@ -11,8 +11,8 @@
  *
  * Where it can, the disk's controller transfers to GPU memory itself (O_DIRECT into a page view,
  * docs/storage.md); the host's memory has no copy of the data, and the CPU touches none of it.
- * Everything else goes through a buffer in host memory: parts that are not aligned as the disk
- * demands, files that cannot be read so, memory without struct pages.  The counters say how many
+ * Everything else is copied through host memory: parts that are not aligned as the disk demands,
+ * files that cannot be read so, memory without struct pages.  The counters say how many
  * bytes went which way, and why.
  *
  * peerdma_file_submit() and peerdma_file_wait() are for many transfers at a time: see below.
