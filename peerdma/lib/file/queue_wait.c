@@ -119,17 +119,18 @@ struct deadline {
 
 #define SECOND 1000000000L
 
+/* 0 is in the past. */
 static struct deadline deadline_in(int timeout_ms)
 {
 	struct deadline d = { .none = timeout_ms < 0 };
 
+	if (timeout_ms <= 0)
+		return d;
 	clock_gettime(CLOCK_MONOTONIC, &d.at);
-	if (!d.none) {
-		d.at.tv_sec += timeout_ms / 1000;
-		d.at.tv_nsec += timeout_ms % 1000 * 1000000L;
-		d.at.tv_sec += d.at.tv_nsec / SECOND;
-		d.at.tv_nsec %= SECOND;
-	}
+	d.at.tv_sec += timeout_ms / 1000;
+	d.at.tv_nsec += timeout_ms % 1000 * 1000000L;
+	d.at.tv_sec += d.at.tv_nsec / SECOND;
+	d.at.tv_nsec %= SECOND;
 	return d;
 }
 
