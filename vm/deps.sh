@@ -12,7 +12,7 @@ set -eu
 
 process="gcc libc6-dev"
 # Meson builds the tests along with what they test: hence cmocka.
-user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev zlib1g-dev scdoc libcmocka-dev abigail-tools"
+user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev zlib1g-dev liburing-dev scdoc libcmocka-dev abigail-tools"
 modules="$process make python3 kmod libelf1 xz-utils zstd"
 vm="$process python3 qemu-system-x86 kmod pciutils zstd"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
@@ -23,7 +23,7 @@ bench="libucx-dev valgrind"
 mpi="$user $vm $rdma autoconf automake libtool g++ perl"
 # For arm64, on another machine: nothing is installed of that architecture.
 arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
-deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev zlib1g-dev libibverbs-dev libfabric-dev scdoc xz-utils"
+deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev zlib1g-dev liburing-dev libibverbs-dev libfabric-dev scdoc xz-utils"
 lint="lintian"
 rpm="$user rpm"
 bare="mmdebstrap"
