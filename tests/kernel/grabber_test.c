@@ -429,6 +429,28 @@ static void bad_input(void)
 	end_place(&right, false);
 }
 
+/* A buffer that is queued with other memory, which is refused: nothing of what it had stays. */
+static void queued_in_vain(void)
+{
+	long long before, after;
+	struct place right;
+	struct stream s;
+
+	EXPECT(stream_open(&s, device, 1920, 1080, RATE), 0);
+	EXPECT(stream_buffers(&s, V4L2_MEMORY_DMABUF, BUFFERS), 0);
+	cuda_place(&right, s.length);
+	before = line_number("/proc/meminfo", "SUnreclaim:");
+	for (int i = 0; i < 3000; i++) {
+		EXPECT(stream_queue(&s, 0, right.fd, NULL), 0);
+		EXPECT(stream_stop(&s), 0);
+		EXPECT(stream_queue(&s, 0, -1, NULL), -EINVAL);
+	}
+	after = line_number("/proc/meminfo", "SUnreclaim:");
+	CHECK(after - before < 8192, "%lld KiB more", after - before);
+	stream_close(&s);
+	end_place(&right, false);
+}
+
 /* ---- ends ---- */
 
 /* A program of its own: CUDA does not work in a forked child. */
@@ -576,6 +598,7 @@ int main(int argc, char **argv)
 	run("user pointers", user_pointers);
 	run("page views", page_views);
 	run("bad input", bad_input);
+	run("queued in vain", queued_in_vain);
 	run("the program is killed", killed);
 	run("the grabber goes away", unbound);
 	return check_end("grabber");

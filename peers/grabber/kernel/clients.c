@@ -33,7 +33,8 @@ static int clients_show(struct seq_file *s, void *unused)
 			seq_escape(s, r->comm, "\t\n\\");
 			seq_printf(s, "\t%s\t%llu\t0\t%llu\t%llu\n", pci_name(g->pdev),
 				   c->frames - b->frames,
-				   c->dmabuf_bytes - b->dmabuf_bytes + c->host_bytes - b->host_bytes,
+				   c->dmabuf_bytes + c->host_bytes -
+				   b->dmabuf_bytes - b->host_bytes,
 				   c->revoked - b->revoked);
 		}
 		mutex_unlock(&r->lock);

@@ -37,10 +37,10 @@ static inline struct grabber_buffer *to_buffer(struct vb2_buffer *vb)
 /* memory.c */
 extern const struct vb2_mem_ops grabber_memory;
 /*
- * Sets the addresses of a buffer's blocks, and makes it valid.  -EINVAL: its memory is in
+ * Sets the addresses of a buffer's first blocks, and makes it valid.  -EINVAL: its memory is in
  * pieces that blocks do not fit into; -ENOMEM; or what the exporter of a dma-buf says.
  */
-int memory_prepare(struct grabber_ring *ring, struct grabber_buffer *buffer);
+int memory_prepare(struct grabber_ring *ring, struct grabber_buffer *buffer, u32 count);
 /* Before a program gets the buffer: copies the frame if that must be.  Returns the bytes copied. */
 u32 memory_finish(struct grabber_buffer *buffer);
 

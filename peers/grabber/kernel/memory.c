@@ -30,6 +30,7 @@ struct memory {
 	void *second;			/* the same, see above */
 	struct grabber_ring *ring;
 	struct grabber_buffer *buffer;
+	dma_addr_t *blocks;		/* of the buffer; NULL: not yet */
 	struct dma_buf *dmabuf;		/* videobuf2 has the reference */
 	unsigned long size;
 	struct device *dev;
@@ -46,6 +47,12 @@ static struct memory *new_memory(struct vb2_buffer *vb)
 		m->buffer = to_buffer(vb);
 	}
 	return m;
+}
+
+static void free_memory(struct memory *m)
+{
+	kvfree(m->blocks);
+	kfree(m);
 }
 
 /* ---- the host's ---- */
@@ -73,7 +80,7 @@ static void host_put(void *priv)
 	struct memory *m = priv;
 
 	host->put(m->host);
-	kfree(m);
+	free_memory(m);
 }
 
 static void *host_get_userptr(struct vb2_buffer *vb, struct device *dev, unsigned long vaddr,
@@ -91,7 +98,7 @@ static void host_put_userptr(void *priv)
 	if (m->second)
 		host->put(m->second);
 	host->put_userptr(m->host);
-	kfree(m);
+	free_memory(m);
 }
 
 static void host_prepare(void *priv)
@@ -203,13 +210,14 @@ static void detach_dmabuf(void *priv)
 		dma_resv_unlock(m->dmabuf->resv);
 		dma_buf_detach(m->dmabuf, m->attach);
 	}
-	kfree(m);
+	free_memory(m);
 }
 
 /* The reservation lock is held. */
 static int map(struct memory *m)
 {
 	struct sg_table *table;
+	long wait;
 
 	if (m->table)
 		return 0;
@@ -217,7 +225,13 @@ static int map(struct memory *m)
 	if (IS_ERR_OR_NULL(table))
 		return table ? PTR_ERR(table) : -ENOMEM;
 	m->table = table;
-	return 0;
+	/* A dynamic importer waits by itself for a move that is under way. */
+	wait = dma_resv_wait_timeout(m->dmabuf->resv, DMA_RESV_USAGE_KERNEL, false,
+				     MAX_SCHEDULE_TIMEOUT);
+	if (wait >= 0)
+		return 0;
+	unmap(m);
+	return wait;
 }
 
 /* videobuf2 asks for each frame; memory_prepare() maps when it is needed. */
@@ -298,13 +312,22 @@ u32 memory_finish(struct grabber_buffer *buffer)
 	return from ? sg_copy_from_buffer(table->sgl, table->orig_nents, from, length) : 0;
 }
 
-int memory_prepare(struct grabber_ring *ring, struct grabber_buffer *buffer)
+int memory_prepare(struct grabber_ring *ring, struct grabber_buffer *buffer, u32 count)
 {
 	struct vb2_buffer *vb = &buffer->vb.vb2_buf;
 	struct memory *m = vb->planes[0].mem_priv;
-	u32 count = buffer->count;
 	int err;
 
+	/*
+	 * Here and not in videobuf2's buf_init(): where a program queues another memory and that
+	 * fails, videobuf2 does not call buf_cleanup().
+	 */
+	if (!m->blocks)
+		m->blocks = kvmalloc_array(count, sizeof(*m->blocks), GFP_KERNEL);
+	if (!m->blocks)
+		return -ENOMEM;
+	buffer->blocks = m->blocks;
+	buffer->count = count;
 	if (m->host) {
 		err = prepare_host(vb, m);
 		if (!err)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* queue.c - videobuf2's side: buffers of programs, and the stream. */
-#include <linux/mm.h>
+#include <linux/sizes.h>
 
 #include "compat.h"
 #include "grabber.h"
+
+/* Of memory that a program has the driver allocate: four frames of the largest size. */
+#define LARGEST_BUFFER	SZ_16M
 
 static struct grabber *of(struct vb2_queue *q)
 {
@@ -16,7 +19,7 @@ static int queue_setup(struct vb2_queue *q, unsigned int *buffers, unsigned int 
 	u32 size = of(q)->picture.frame_bytes;
 
 	if (*planes)
-		return sizes[0] < size ? -EINVAL : 0;
+		return sizes[0] < size || sizes[0] > LARGEST_BUFFER ? -EINVAL : 0;
 	*planes = 1;
 	sizes[0] = size;
 	return 0;
@@ -28,14 +31,7 @@ static int buf_init(struct vb2_buffer *vb)
 
 	INIT_LIST_HEAD(&buffer->node);
 	buffer->valid = false;
-	buffer->count = of(vb->vb2_queue)->picture.frame_bytes / GRABBER_BLOCK;
-	buffer->blocks = kvmalloc_array(buffer->count, sizeof(*buffer->blocks), GFP_KERNEL);
-	return buffer->blocks ? 0 : -ENOMEM;
-}
-
-static void buf_cleanup(struct vb2_buffer *vb)
-{
-	kvfree(to_buffer(vb)->blocks);
+	return 0;
 }
 
 static int buf_prepare(struct vb2_buffer *vb)
@@ -49,7 +45,7 @@ static int buf_prepare(struct vb2_buffer *vb)
 			g->picture.frame_bytes);
 		return -EINVAL;
 	}
-	err = memory_prepare(&g->ring, to_buffer(vb));
+	err = memory_prepare(&g->ring, to_buffer(vb), g->picture.frame_bytes / GRABBER_BLOCK);
 	if (err == -EINVAL)
 		dev_dbg(&g->pdev->dev, "a dma-buf is in pieces of less than %u bytes\n",
 			GRABBER_BLOCK);
@@ -82,7 +78,6 @@ static void stop_streaming(struct vb2_queue *q)
 static const struct vb2_ops ops = {
 	.queue_setup = queue_setup,
 	.buf_init = buf_init,
-	.buf_cleanup = buf_cleanup,
 	.buf_prepare = buf_prepare,
 	.buf_finish = buf_finish,
 	.buf_queue = buf_queue,
@@ -96,7 +91,7 @@ int queue_init(struct grabber *g)
 	struct vb2_queue *q = &g->queue;
 
 	q->type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
-	q->io_modes = VB2_MMAP | VB2_USERPTR | VB2_DMABUF | VB2_READ;
+	q->io_modes = VB2_MMAP | VB2_USERPTR | VB2_DMABUF;
 	q->dev = &g->pdev->dev;
 	q->drv_priv = &g->ring;
 	q->buf_struct_size = sizeof(struct grabber_buffer);

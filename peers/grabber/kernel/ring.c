@@ -51,11 +51,18 @@ static void count_frame(struct grabber_ring *ring, u64 *as)
 	(*as)++;
 }
 
+/* It had no buffer, unless this is the rest of one that is torn, and was counted. */
+static void count_dropped(struct grabber_ring *ring)
+{
+	if (ring->frame + 1 != ring->next_frame)
+		count_frame(ring, &ring->counts.dropped);
+}
+
 static void complete_frame(struct grabber_ring *ring, struct grabber_buffer *buffer)
 {
 	ring->ahead--;
 	if (!buffer) {
-		count_frame(ring, &ring->counts.dropped);
+		count_dropped(ring);
 		return;
 	}
 	count_frame(ring, &ring->counts.frames);
@@ -74,25 +81,19 @@ static struct grabber_buffer *next_buffer(struct grabber_ring *ring)
 	return buffer;
 }
 
-static void aim(struct grabber_ring *ring)
+static void aim_slot(struct grabber_ring *ring)
 {
-	struct grabber_buffer *buffer = NULL;
-	u32 slot = ring->end;
+	struct grabber_place *aim = &ring->aim;
 
-	if (!ring->hunting) {
-		if (!ring->aim_block) {
-			ring->aim = next_buffer(ring);
-			ring->ahead++;
-		}
-		buffer = ring->aim;
+	if (!aim->block) {
+		aim->buffer = next_buffer(ring);
+		ring->ahead++;
 	}
-	ring->slots[slot].buffer = buffer;
-	ring->slots[slot].block = ring->aim_block;
-	nic_aim(&ring->nic, slot,
-		buffer ? buffer->blocks[ring->aim_block] : ring->nic.scratch_addr);
-	if (!ring->hunting)
-		ring->aim_block = (ring->aim_block + 1) % ring->blocks;
-	ring->end = after(slot);
+	ring->slots[ring->end] = *aim;
+	nic_aim(&ring->nic, ring->end,
+		aim->buffer ? aim->buffer->blocks[aim->block] : ring->nic.scratch_addr);
+	aim->block = (aim->block + 1) % ring->blocks;
+	ring->end = after(ring->end);
 }
 
 static void fill(struct grabber_ring *ring)
@@ -100,44 +101,53 @@ static void fill(struct grabber_ring *ring)
 	u32 before = ring->end;
 
 	while (after(ring->end) != ring->first) {
-		if (!ring->hunting && !ring->aim_block && ring->ahead == FRAMES_AHEAD)
+		if (!ring->aim.block && ring->ahead == FRAMES_AHEAD)
 			break;
-		aim(ring);
+		aim_slot(ring);
 	}
 	if (ring->end != before)
 		nic_give(&ring->nic, ring->end);
 }
 
 /*
- * The receiver is stopped: aims all slots anew.  The next packet is expected to have this
- * block.  buffer: of its frame, NULL for scratch memory; not used if it is block 0, of which
- * the first queued buffer gets the frame.
+ * The receiver is stopped: aims all slots anew, and starts it.  The next packet is expected
+ * to be for this place.  Of block 0 the first queued buffer gets the frame.
  */
-static void aim_anew(struct grabber_ring *ring, struct grabber_buffer *buffer, u32 block)
+static void aim_anew(struct grabber_ring *ring, struct grabber_place place)
 {
-	if (buffer && block)
-		list_del_init(&buffer->node);
+	if (!place.block)
+		place.buffer = NULL;
+	if (place.buffer)
+		list_del_init(&place.buffer->node);
 	list_splice_init(&ring->aimed, &ring->queued);
-	if (buffer && block)
-		list_add(&buffer->node, &ring->aimed);
+	if (place.buffer)
+		list_add(&place.buffer->node, &ring->aimed);
 	memset(ring->nic.slots, 0, NIC_SLOTS * sizeof(*ring->nic.slots));
 	ring->first = 0;
 	ring->end = 0;
-	ring->aim = buffer;
-	ring->aim_block = block;
-	ring->ahead = block ? 1 : 0;
+	ring->aim = place;
+	ring->ahead = place.block ? 1 : 0;
 	nic_start(&ring->nic);
 	fill(ring);
 }
 
 /* ---- packets that arrive ---- */
 
+static const struct grabber_headers *headers_of(struct grabber_ring *ring, u32 slot)
+{
+	return (struct grabber_headers *)(ring->nic.headers + slot * NIC_HEADERS);
+}
+
+static u32 frame_of(struct grabber_ring *ring, u32 slot)
+{
+	return be32_to_cpu(headers_of(ring, slot)->frame);
+}
+
 /* The block's number in its frame, or -1: this is none of the stream's. */
 static int block_of(struct grabber_ring *ring, u32 slot)
 {
 	const struct nic_written *w = &ring->nic.slots[slot].written;
-	const struct grabber_headers *h =
-		(struct grabber_headers *)(ring->nic.headers + slot * NIC_HEADERS);
+	const struct grabber_headers *h = headers_of(ring, slot);
 	u32 status = le32_to_cpu(w->status), offset = be32_to_cpu(h->offset);
 
 	if (!(status & NIC_LAST) || status & NIC_ERRORS ||
@@ -154,22 +164,6 @@ static int block_of(struct grabber_ring *ring, u32 slot)
 	    offset % GRABBER_BLOCK || offset >= ring->picture.frame_bytes)
 		return -1;
 	return offset / GRABBER_BLOCK;
-}
-
-static u32 frame_of(struct grabber_ring *ring, u32 slot)
-{
-	const struct grabber_headers *h =
-		(struct grabber_headers *)(ring->nic.headers + slot * NIC_HEADERS);
-
-	return be32_to_cpu(h->frame);
-}
-
-/* Is this the packet that the slot was aimed for? */
-static bool fits(struct grabber_ring *ring, u32 slot, int block)
-{
-	if (block < 0 || block != ring->slots[slot].block)
-		return false;
-	return !block || frame_of(ring, slot) == ring->frame;
 }
 
 /* What the controller has written to a buffer, whatever it was. */
@@ -193,90 +187,103 @@ static bool slot_done(struct grabber_ring *ring)
 }
 
 /*
- * The receiver is stopped, and no slot is aimed right.  Packets that have come are lost.
- * Returns the last block that came, or the one given.
+ * A block landed in the wrong place, since one before it is missing.  The frame of that place
+ * is torn, if a block of it has come; a buffer of which none has stays in the queue.
+ * Returns where the next packet belongs: the rest of the frame that this one is of goes to
+ * scratch memory.
  */
-static u32 discard(struct grabber_ring *ring, u32 block)
+static struct grabber_place misplaced(struct grabber_ring *ring, struct grabber_place place,
+				      u32 frame, u32 block)
 {
-	for (; slot_done(ring); ring->first = after(ring->first)) {
-		int came = block_of(ring, ring->first);
-
-		count_bytes(ring, ring->first);
-		if (came >= 0)
-			block = came;
+	if (place.block && place.buffer) {
+		count_frame(ring, &ring->counts.torn);
+		done(ring, place.buffer, VB2_BUF_STATE_ERROR);
+	} else if (place.block) {
+		count_dropped(ring);
 	}
-	return block;
-}
-
-/* The packet was not the camera's, and took the slot of the next one: aims that block again. */
-static void aim_again(struct grabber_ring *ring, u32 slot)
-{
-	ring->counts.stray++;
-	if (ring->hunting)
-		return;
-	nic_stop(&ring->nic);
-	ring->first = after(slot);
-	discard(ring, 0);
-	aim_anew(ring, ring->slots[slot].buffer, ring->slots[slot].block);
+	ring->frame = frame;
+	return (struct grabber_place){ NULL, (block + 1) % ring->blocks };
 }
 
 /*
- * A block is missing.  The frame that was arriving is torn, if a block of it has come; a
- * buffer of which none has stays in the queue.  block: the one that came instead.
+ * Takes the packet in the first slot.  False: the slots behind it are aimed at the wrong
+ * places; *place is where the next packet belongs.
  */
-static void realign(struct grabber_ring *ring, u32 slot, u32 block)
+static bool take_packet(struct grabber_ring *ring, struct grabber_place *place)
 {
-	struct grabber_buffer *buffer = ring->slots[slot].buffer;
-
-	nic_stop(&ring->nic);
-	ring->first = after(slot);
-	block = discard(ring, block);
-	if (!ring->hunting && ring->slots[slot].block) {
-		count_frame(ring, buffer ? &ring->counts.torn : &ring->counts.dropped);
-		if (buffer)
-			done(ring, buffer, VB2_BUF_STATE_ERROR);
-	}
-	ring->hunting = block != ring->blocks - 1;
-	aim_anew(ring, NULL, 0);
-}
-
-/* False: the slots were aimed anew. */
-static bool arrived(struct grabber_ring *ring, u32 slot)
-{
+	u32 slot = ring->first, frame = frame_of(ring, slot);
+	struct grabber_place at = ring->slots[slot];
 	int block = block_of(ring, slot);
 
 	count_bytes(ring, slot);
+	ring->first = after(slot);
 	if (block < 0) {
-		aim_again(ring, slot);
-		return ring->hunting;
-	}
-	ring->heard = true;
-	if (ring->hunting ? block == ring->blocks - 1 : !fits(ring, slot, block)) {
-		realign(ring, slot, block);
+		/* It has taken the slot of the one that comes next. */
+		ring->counts.stray++;
+		*place = at;
 		return false;
 	}
-	if (ring->hunting)
-		return true;
-	ring->frame = frame_of(ring, slot);
+	ring->heard = true;
+	if (block != at.block || (block && frame != ring->frame)) {
+		*place = misplaced(ring, at, frame, block);
+		return false;
+	}
+	ring->frame = frame;
 	if (block == ring->blocks - 1)
-		complete_frame(ring, ring->slots[slot].buffer);
+		complete_frame(ring, at.buffer);
 	return true;
 }
 
+/* The receiver is stopped: packets that came to slots which were aimed at the wrong places. */
+static void drop_packets(struct grabber_ring *ring, struct grabber_place *place)
+{
+	for (; slot_done(ring); ring->first = after(ring->first)) {
+		int block = block_of(ring, ring->first);
+
+		count_bytes(ring, ring->first);
+		if (block < 0)
+			ring->counts.stray++;
+		else
+			*place = misplaced(ring, *place, frame_of(ring, ring->first), block);
+	}
+}
+
 /*
- * At most as many packets as there are slots: the lock is not held without end.  True: there
- * may be more.
+ * Stops the receiver, and takes the packets that came before.  Returns where the next one
+ * belongs.
+ */
+static struct grabber_place pause_receiver(struct grabber_ring *ring)
+{
+	struct grabber_place place;
+
+	nic_stop(&ring->nic);
+	while (slot_done(ring)) {
+		if (take_packet(ring, &place))
+			continue;
+		drop_packets(ring, &place);
+		return place;
+	}
+	return ring->first == ring->end ? ring->aim : ring->slots[ring->first];
+}
+
+/*
+ * At most as many packets as there are slots, or until the slots had to be aimed anew: the
+ * lock is not held without end.  True: there may be more.
  */
 static bool receive(struct grabber_ring *ring)
 {
+	struct grabber_place place;
 	u32 left = NIC_SLOTS;
 
 	if (!ring->runs)
 		return false;
-	while (left && slot_done(ring)) {
-		if (arrived(ring, ring->first))
-			ring->first = after(ring->first);
-		left--;
+	for (; left && slot_done(ring); left--) {
+		if (take_packet(ring, &place))
+			continue;
+		nic_stop(&ring->nic);
+		drop_packets(ring, &place);
+		aim_anew(ring, place);
+		return true;
 	}
 	fill(ring);
 	return !left;
@@ -347,41 +354,22 @@ static bool is_aimed(struct grabber_ring *ring, const struct grabber_buffer *buf
 	return false;
 }
 
-/* Stops the receiver, and takes the packets that came before. */
-static void stop_and_receive(struct grabber_ring *ring)
-{
-	bool stopped;
-
-	do {
-		nic_stop(&ring->nic);
-		stopped = true;
-		while (stopped && slot_done(ring)) {
-			stopped = arrived(ring, ring->first);
-			if (stopped)
-				ring->first = after(ring->first);
-		}
-	} while (!stopped);
-}
-
 /*
  * Takes the memory of a buffer that slots are aimed at from the controller.  The frame that
  * arrives goes on: to its buffer, or to scratch memory if it was this one's.
  */
 static void take_aimed(struct grabber_ring *ring, struct grabber_buffer *buffer)
 {
-	struct grabber_buffer *arriving = ring->aim;
-	u32 block = ring->aim_block;
+	struct grabber_place place = pause_receiver(ring);
 
-	stop_and_receive(ring);
-	if (ring->first != ring->end) {
-		arriving = ring->slots[ring->first].buffer;
-		block = ring->slots[ring->first].block;
-	}
+	/* A packet may just have ended it. */
 	if (!list_empty(&buffer->node)) {
 		ring->counts.revoked++;
 		done(ring, buffer, VB2_BUF_STATE_ERROR);
 	}
-	aim_anew(ring, arriving == buffer ? NULL : arriving, block);
+	if (place.buffer == buffer)
+		place.buffer = NULL;
+	aim_anew(ring, place);
 }
 
 void ring_forget(struct grabber_ring *ring, struct grabber_buffer *buffer)
@@ -444,8 +432,7 @@ void ring_start(struct grabber_ring *ring, const struct grabber_picture *picture
 	ring->tgid = task_tgid_nr(current);
 	get_task_comm(ring->comm, current->group_leader);
 	ring->runs = true;
-	ring->hunting = false;
-	aim_anew(ring, NULL, 0);
+	aim_anew(ring, (struct grabber_place){ NULL, 0 });
 	nic_irq_enable(&ring->nic);
 	order(ring, GRABBER_START);
 	schedule_delayed_work(&ring->repeat, msecs_to_jiffies(REPEAT_MS));
@@ -460,7 +447,7 @@ void ring_stop(struct grabber_ring *ring, enum vb2_buffer_state state)
 	if (ring->runs) {
 		order(ring, GRABBER_STOP);
 		nic_irq_disable(&ring->nic);
-		stop_and_receive(ring);
+		pause_receiver(ring);
 		ring->runs = false;
 	}
 	ring->tgid = 0;

@@ -3,10 +3,10 @@
  * ring.h - frames into buffers: each receive slot is aimed at a block of a buffer, in the
  * order in which the blocks will come.
  *
- * If one does not come, all later blocks would land one place too early.  So at the first
- * packet that is not the one expected, the receiver is stopped, the frame is torn, and until
- * that frame's last packet all slots are aimed at scratch memory ("hunting").  The pause
- * between two frames is the time to aim again.
+ * If one does not come, all later blocks land one place too early.  So at the first packet
+ * that is not the one expected, the receiver is stopped, and the frame is torn.  The packet's
+ * headers say which block comes next: the rest of its frame goes to scratch memory, and the
+ * next frame to the next buffer.
  *
  * Locks, in this order: the queue's (videobuf2), a dma-buf's reservation lock, ring->lock.
  * With ring->lock held nothing is allocated, and no dma-buf is mapped.
@@ -29,19 +29,25 @@ struct grabber_buffer {
 	u32 count;			/* of blocks */
 };
 
+/* Of a block in memory. */
+struct grabber_place {
+	struct grabber_buffer *buffer;	/* NULL: scratch memory */
+	u32 block;
+};
+
 /* What a camera is told. */
 struct grabber_picture {
 	u32 width, height, fourcc, bytes_per_line;
-	u32 frame_bytes;		/* in whole blocks of GRABBER_BLOCK; the picture may be less */
+	u32 frame_bytes;		/* in whole blocks; the picture may be less */
 	u32 interval_us;
 };
 
 struct grabber_counts {
 	u64 frames;		/* given to programs, whole */
-	u64 torn;		/* given to programs with V4L2_BUF_FLAG_ERROR: a packet was missing */
+	u64 torn;		/* with V4L2_BUF_FLAG_ERROR: a packet was missing */
 	u64 revoked;		/* the same: the memory went away */
 	u64 dropped;		/* no buffer was queued */
-	u64 skipped;		/* of which no packet was received, or which came while hunting */
+	u64 skipped;		/* no packet of them was received */
 	u64 stray;		/* packets that were none of the stream's */
 	u64 dmabuf_bytes;	/* that the controller wrote into dma-bufs */
 	u64 host_bytes;		/* and into buffers in the host's memory */
@@ -53,7 +59,6 @@ struct grabber_ring {
 	struct nic nic;
 	bool runs;
 	bool heard;			/* a packet of this stream has come */
-	bool hunting;
 	u16 stream;
 	struct grabber_picture picture;
 	u32 blocks;			/* of a frame */
@@ -61,13 +66,9 @@ struct grabber_ring {
 	u32 next_frame;			/* the one after the last that was counted */
 	struct list_head queued;	/* buffers, in the order of their use */
 	struct list_head aimed;		/* the same, of those that slots are aimed at */
-	struct {
-		struct grabber_buffer *buffer;	/* NULL: scratch memory */
-		u32 block;
-	} slots[NIC_SLOTS];
+	struct grabber_place slots[NIC_SLOTS];
 	u32 first, end;			/* the controller has slots from first to before end */
-	struct grabber_buffer *aim;	/* where the next slot is aimed */
-	u32 aim_block;
+	struct grabber_place aim;	/* of the slot that is aimed next */
 	u32 ahead;			/* frames that slots are aimed at */
 	struct grabber_counts counts, before;	/* before: when the stream began */
 	struct delayed_work repeat;	/* the order, until the camera is heard */

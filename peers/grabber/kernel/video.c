@@ -131,7 +131,6 @@ static int g_parm(struct file *file, void *priv, struct v4l2_streamparm *parm)
 	memset(capture, 0, sizeof(*capture));
 	capture->capability = V4L2_CAP_TIMEPERFRAME;
 	capture->timeperframe = (struct v4l2_fract){ g->picture.interval_us, 1000000 };
-	capture->readbuffers = 2;
 	return 0;
 }
 
@@ -206,7 +205,6 @@ static const struct v4l2_file_operations fops = {
 	.owner = THIS_MODULE,
 	.open = v4l2_fh_open,
 	.release = vb2_fop_release,
-	.read = vb2_fop_read,
 	.poll = vb2_fop_poll,
 	.mmap = vb2_fop_mmap,
 	.unlocked_ioctl = video_ioctl2,
@@ -222,7 +220,7 @@ int video_init(struct grabber *g)
 	video->ioctl_ops = &ioctls;
 	video->queue = &g->queue;
 	video->lock = &g->lock;
-	video->device_caps = V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING | V4L2_CAP_READWRITE;
+	video->device_caps = V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING;
 	/* It is part of struct grabber, which v4l2_device's release frees. */
 	video->release = video_device_release_empty;
 	video_set_drvdata(video, g);
