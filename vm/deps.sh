@@ -12,7 +12,7 @@ set -eu
 
 process="gcc libc6-dev"
 # Meson builds the tests along with what they test: hence cmocka.
-user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev scdoc libcmocka-dev abigail-tools"
+user="$process make dpkg-dev pkg-config python3 meson ninja-build libjson-c-dev nettle-dev zlib1g-dev liburing-dev scdoc libcmocka-dev abigail-tools"
 modules="$process make python3 kmod libelf1 xz-utils zstd"
 vm="$process python3 qemu-system-x86 kmod pciutils zstd"
 debug_kernel="$modules bc bison flex libelf-dev libssl-dev xz-utils"
@@ -23,7 +23,7 @@ bench="libucx-dev valgrind"
 mpi="$user $vm $rdma autoconf automake libtool g++ perl"
 # For arm64, on another machine: nothing is installed of that architecture.
 arm64="$user $modules gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm"
-deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev libibverbs-dev libfabric-dev scdoc xz-utils"
+deb="make dpkg-dev debhelper dh-dkms meson pkg-config libjson-c-dev nettle-dev zlib1g-dev liburing-dev libibverbs-dev libfabric-dev scdoc xz-utils"
 lint="lintian"
 rpm="$user rpm"
 bare="mmdebstrap"
@@ -33,7 +33,7 @@ mutate="python3-clang"
 site="mkdocs mkdocs-material scdoc man-db python3"
 # What draws the pictures that are checked.
 pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
-check="$user $modules $vm $deb $rdma $pictures gnuplot-nox udev jq xfsprogs libfabric-dev libucx0 clang libclang-rt-14-dev g++ cmake sparse perl"
+check="$user $modules $vm $deb $rdma $pictures v4l-utils gnuplot-nox udev jq xfsprogs libfabric-dev libucx0 clang libclang-rt-14-dev g++ cmake sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|mpi|debug-kernel|bench|arm64|deb|lint|rpm|bare|mutate|site|check..." >&2

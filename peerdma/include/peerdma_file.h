@@ -11,9 +11,11 @@
  *
  * Where it can, the disk's controller transfers to GPU memory itself (O_DIRECT into a page view,
  * docs/storage.md); the host's memory has no copy of the data, and the CPU touches none of it.
- * Everything else goes through a buffer in host memory: parts that are not aligned as the disk
- * demands, files that cannot be read so, memory without struct pages.  The counters say how many
+ * Everything else is copied through host memory: parts that are not aligned as the disk demands,
+ * files that cannot be read so, memory without struct pages.  The counters say how many
  * bytes went which way, and why.
+ *
+ * peerdma_file_submit() and peerdma_file_wait() are for many transfers at a time: see below.
  *
  * The conventions of peerdma.h hold here, too.  Calls on the same file may be made by several
  * threads at once.  No lock is held while the disk works.
@@ -75,7 +77,11 @@ struct peerdma_file;
 int peerdma_file_open(struct peerdma_cache *cache, int fd, unsigned int flags,
 		      struct peerdma_file **file);
 
-/* No other thread may be in a call with this file.  NULL is ignored. */
+/*
+ * No other thread may be in a call with this file.  NULL is ignored.  Operations of queues that are
+ * under way go on; the file is closed when the last of them has ended, and the cache must stay open
+ * until then.
+ */
 void peerdma_file_close(struct peerdma_file *file);
 
 /*
@@ -111,11 +117,131 @@ struct peerdma_file_counters {
 };
 
 /*
- * What the file's transfers have been so far.
+ * What the file's transfers have been so far, those of queues included.
  *
  *   -EINVAL, -E2BIG  out->size
  */
 int peerdma_file_counters(struct peerdma_file *file, struct peerdma_file_counters *out);
+
+/* ---- Many transfers at a time, without waiting for each ---- */
+
+/*
+ *	struct peerdma_file_io io = { .size = sizeof(io), .file = file, .ptr = gpu_pointer, ... };
+ *	struct peerdma_file_io *ios[] = { &io }, *done[1];
+ *
+ *	peerdma_file_queue_open(128, 0, &queue);
+ *	peerdma_file_submit(queue, ios, 1);
+ *	...				the disk works; queue->fd becomes readable when it has ended
+ *	peerdma_file_wait(queue, done, 1, 1, -1);	done[0] == &io; io.result is as of a read
+ *
+ * What the disk transfers itself is given to the kernel by io_uring; the CPU waits for nothing.
+ * What has to be copied, threads of the queue copy.  Where the kernel or a filter of system calls
+ * (seccomp) does not allow io_uring, as in most containers, the threads make all transfers, with
+ * pread() and pwrite(): queue->why says so.
+ *
+ * Operations run at the same time and end in any order.  One that must not begin before another has
+ * ended is submitted after it was returned.
+ */
+
+#define PEERDMA_FILE_WRITE	(1U << 0)	/* memory to file; without it: file to memory */
+
+/* An operation.  It belongs to the queue from peerdma_file_submit() until it is returned. */
+struct peerdma_file_io {
+	uint32_t size;		/* sizeof(struct peerdma_file_io) */
+	uint32_t flags;		/* PEERDMA_FILE_WRITE */
+	struct peerdma_file *file;
+	void *ptr;		/* GPU memory, or host memory */
+	uint64_t length;
+	uint64_t offset;	/* in the file */
+	void *cookie;		/* the caller's; the library does not look at it */
+	/*
+	 * Set by the queue: what peerdma_file_read() or _write() returns for such a transfer, and
+	 *
+	 *   -ECANCELED  peerdma_file_cancel(), before any byte was transferred
+	 */
+	int64_t result;
+};
+
+/* Made by the library, which alone writes to it.  Later releases may add fields. */
+struct peerdma_file_queue {
+	/*
+	 * For poll(2): readable while an ended operation waits to be returned.  It may be readable
+	 * although none does: then peerdma_file_wait() with a timeout of 0 returns 0.
+	 */
+	int fd;
+	uint32_t depth;
+	/* NULL: the disk's transfers go by io_uring; or why threads make them: a text that stays */
+	const char *why;
+	uint64_t by_ring;	/* transfers that were given to io_uring */
+	uint64_t by_threads;	/* operations that threads made, or made the rest of */
+};
+
+#define PEERDMA_FILE_QUEUE_THREADS	(1U << 0)	/* do not use io_uring */
+
+/*
+ * Opens a queue for up to `depth' operations (1 to 4096) that are submitted and not yet returned.
+ * Each queue has one thread, and up to four as there is work for them; signals are blocked in them,
+ * but for those of faults (SIGSEGV, SIGBUS, SIGSYS...).  A GPU's copies are made in the CUDA context that was current in the thread that submitted
+ * the operation; it must exist until the operation has ended.
+ *
+ * A thread that has submitted operations may get EINTR from system calls that the kernel does not
+ * restart, such as epoll_wait(2), although no signal was delivered: io_uring wakes it.  A filter of
+ * system calls that forbids io_uring must not be installed while a thread is in
+ * peerdma_file_wait().  A program that closes all descriptors, as a daemon does, closes the queue's,
+ * too: close the queue before.
+ *
+ *   -EINVAL  flags, depth
+ *   -ENOMEM, -EMFILE, -ENFILE
+ *   -ENOSPC  the user watches as many descriptors as one may (fs.epoll.max_user_watches)
+ *   -EAGAIN  no thread: a limit of the process or of the machine
+ */
+int peerdma_file_queue_open(uint32_t depth, uint32_t flags, struct peerdma_file_queue **queue);
+
+/*
+ * Cancels what has not begun, waits for all else, and closes the queue; then all operations are the
+ * caller's again, with their results.  No other thread may be in a call with the queue.  NULL is
+ * ignored.  In a forked child it only frees the child's copy.
+ */
+void peerdma_file_queue_close(struct peerdma_file_queue *queue);
+
+/*
+ * Submits n operations, all or none.  Memory that is not in the file's cache is pinned in this
+ * call; else it does not wait for disk or GPU.  A transfer that fails is submitted all the same and
+ * has its error as result.  Any thread may submit.
+ *
+ *   -EINVAL  a struct's size or flags; else as peerdma_file_read(); n is larger than the depth
+ *   -E2BIG   a struct's size
+ *   -EAGAIN  fewer than n of the depth's places are free: return some operations first
+ *   -EPERM   the queue or a file belongs to a parent process
+ */
+int peerdma_file_submit(struct peerdma_file_queue *queue, struct peerdma_file_io *const *ios,
+			size_t n);
+
+/*
+ * Returns operations that have ended, up to `max' of them, in the order in which they ended.  Waits
+ * until there are `min', but not for more than were submitted, and not longer than timeout_ms (-1:
+ * without limit; 0: not at all).  Returns their number, which may be less than min, and 0.  Data that
+ * was read is in the memory, and work that is submitted to the GPU from now on sees it.
+ *
+ * One thread waits at a time; others wait for it to return first, as long as their timeout.
+ *
+ *   -EINVAL  min is larger than max; max is 0 or larger than INT_MAX; timeout_ms is below -1
+ *   -EINTR   a signal was handled, and no operation is returned
+ *   -EBADF   the program has closed the queue's descriptors
+ *   -EPERM   the queue belongs to a parent process
+ */
+int peerdma_file_wait(struct peerdma_file_queue *queue, struct peerdma_file_io **done, size_t min,
+		      size_t max, int timeout_ms);
+
+/*
+ * Cancels operations that nothing has begun: they end, canceled, and are returned by
+ * peerdma_file_wait().  What the kernel has been given is not cancelled, nor what is submitted
+ * afterwards.  An operation of which the disk has transferred a part ends with the number of these
+ * bytes.  Returns how many operations it has ended.
+ *
+ *   -EPERM  the queue belongs to a parent process
+ */
+int peerdma_file_cancel(struct peerdma_file_queue *queue);
 
 #ifdef __cplusplus
 }

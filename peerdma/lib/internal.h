@@ -31,9 +31,10 @@ struct view {
 /* Of all its pinned bytes, in this process: file/direct.c */
 struct page_view {
 	struct page_view *next;
-	uint64_t id;		/* of the disks that may transfer to it; 0: all may */
-	char *base;
-	bool by_backend;	/* its view, where that is ordinary memory */
+	/* Of the disks that may transfer to it; 0: all may; UINT64_MAX: none, it is the CPU's */
+	uint64_t id;
+	char *base;		/* NULL: there is none to be had */
+	bool by_backend;	/* the CPU's view */
 };
 
 struct peerdma_mapping {
@@ -104,6 +105,8 @@ struct peerdma_region {
 	bool published;				/* in ctx->regions */
 	bool revoked;				/* atomic: region_revoked() was called */
 	bool cached;				/* of a cache, which has a monitor of its own */
+	/* atomic: file/transfer.c has asked, and it is not host memory */
+	bool known_gpu;
 	/* atomic: it has or had an MR that ends as a whole when any of its memory goes */
 	bool by_peer;
 	bool queued;			/* in ctx->queue */
@@ -355,6 +358,9 @@ enum cuda_answer cuda_flush_writes(int scope, int *error);
 bool cuda_has_id(uint64_t ptr, uint64_t id);
 /* Where the allocation begins, and how long it is.  UNKNOWN: there is none.  FAILED: CUDA does not tell this thread. */
 enum cuda_answer cuda_range(uint64_t ptr, uint64_t *base, uint64_t *size);
+/* The calling thread's current context; NULL: none, or no CUDA.  set: in a thread of the library's own. */
+void *cuda_context(void);
+void cuda_set_context(void *context);
 /* FAILED: *error. */
 enum cuda_answer cuda_copy(void *to, const void *from, uint64_t length, int *error);
 /* A dma-buf of the range, pages of the CPU.  FAILED: *error. */

@@ -18,11 +18,17 @@ struct request {
 	bool over;
 };
 
-static void make(struct job *job)
+static struct transfer begin(struct job *job)
+{
+	const struct request *r = (const struct request *)job;
+
+	return (struct transfer){ r->fh, r->base, *r->size, *r->file_offset, *r->memory_offset,
+				  r->write };
+}
+
+static void ended(struct job *job, ssize_t n)
 {
 	struct request *r = (struct request *)job;
-	ssize_t n = transfer_make(&(struct transfer){ r->fh, r->base, *r->size, *r->file_offset,
-						      *r->memory_offset, r->write });
 
 	*r->moved = n == -1 ? -errno : n;
 	pthread_mutex_lock(&r->lock);
@@ -74,7 +80,9 @@ static CUfileError_t submit(const struct request *what, CUstream stream)
 	if (!r)
 		return status(CU_FILE_NOMEM_ERROR);
 	*r = *what;
-	job_init(&r->job, make);
+	r->job.context = current_context();
+	r->job.begin = begin;
+	r->job.ended = ended;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->ended, NULL);
 	error = launch(stream, in_stream, r);

@@ -1,148 +1,88 @@
 // SPDX-License-Identifier: MIT
-/* batch.c - transfers in batches: the worker makes them one after the other; the program asks which have ended. */
+/* batch.c - transfers in batches, by a queue of peerdma_file.h: the program asks which have ended. */
+#include <limits.h>
+
 #include "cufile_int.h"
 
-struct batch;
-
 struct entry {
-	struct job job; /* first */
-	struct batch *batch;
+	struct peerdma_file_io io; /* first */
 	struct transfer transfer;
 	void *cookie;
-	CUfileStatus_t status; /* batch->lock */
-	ssize_t n;
-	unsigned int cancels; /* the batch's number of them, when it was submitted */
-	struct entry *next_ended;
+	uint64_t began;
+	ssize_t n; /* of those that the queue does not get */
+	bool by_queue;
+	struct entry *next;
 };
 
 struct batch {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct peerdma_file_queue *queue;
+	pthread_mutex_t lock; /* all below */
 	unsigned int capacity, used; /* entries: those of the program that were not yet reported */
-	unsigned int waiting; /* given to the worker, and not ended */
-	unsigned int cancels; /* how often it was cancelled: entries of before are not made */
-	bool destroyed;
+	struct entry *entries, *idle;
+	/* What the queue does not get: empty transfers, and those that are refused. */
 	struct entry *ended, **ended_last;
 };
 
+/* ---- set up ---- */
+
 static void batch_free(struct batch *b)
 {
-	struct entry *e;
-
-	while ((e = b->ended)) {
-		b->ended = e->next_ended;
-		free(e);
-	}
-	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
+	free(b->entries);
 	free(b);
 }
 
-static void make(struct job *job)
+static CUfileOpError batch_make(struct batch **out, unsigned int nr)
 {
-	struct entry *e = (struct entry *)job;
-	struct batch *b = e->batch;
-	bool cancelled, last;
+	struct batch *b = calloc(1, sizeof(*b));
 
-	pthread_mutex_lock(&b->lock);
-	cancelled = e->cancels != b->cancels;
-	e->status = CUFILE_PENDING;
-	pthread_mutex_unlock(&b->lock);
-	if (!cancelled)
-		e->n = transfer_make(&e->transfer);
-	pthread_mutex_lock(&b->lock);
-	e->status = cancelled ? CUFILE_CANCELED : e->n < 0 ? CUFILE_FAILED : CUFILE_COMPLETE;
-	stats_count(COUNT_BATCH_DONE, e->status == CUFILE_COMPLETE);
-	*b->ended_last = e;
-	b->ended_last = &e->next_ended;
-	b->waiting--;
-	last = b->destroyed && !b->waiting;
-	pthread_cond_broadcast(&b->changed);
-	pthread_mutex_unlock(&b->lock);
-	if (last)
-		batch_free(b);
+	if (b)
+		b->entries = calloc(nr, sizeof(*b->entries));
+	if (!b || !b->entries || peerdma_file_queue_open(nr, 0, &b->queue)) {
+		if (b)
+			free(b->entries);
+		free(b);
+		return CU_FILE_NOMEM_ERROR;
+	}
+	pthread_mutex_init(&b->lock, NULL);
+	b->capacity = nr;
+	b->ended_last = &b->ended;
+	for (unsigned int i = nr; i-- > 0;) {
+		b->entries[i].next = b->idle;
+		b->idle = &b->entries[i];
+	}
+	*out = b;
+	return CU_FILE_SUCCESS;
 }
 
 EXPORT CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *out, unsigned int nr)
 {
 	CUfileOpError error = CU_FILE_SUCCESS;
-	pthread_condattr_t clock;
 	struct batch *b = NULL;
 
 	if (!out || !nr || nr > parameter_size(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE))
 		error = CU_FILE_INVALID_VALUE;
 	else
 		error = driver_use();
-	if (!error) {
-		b = calloc(1, sizeof(*b));
-		error = b ? CU_FILE_SUCCESS : CU_FILE_NOMEM_ERROR;
-	}
+	if (!error)
+		error = batch_make(&b, nr);
 	stats_count(COUNT_BATCH_SETUP, !error);
-	if (error)
-		return status(error);
-	b->capacity = nr;
-	b->ended_last = &b->ended;
-	pthread_mutex_init(&b->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&b->changed, &clock);
-	pthread_condattr_destroy(&clock);
-	*out = b;
-	return status(CU_FILE_SUCCESS);
+	if (!error)
+		*out = b;
+	return status(error);
 }
 
-/* All of a submission is checked first, so that it is taken whole or not at all. */
-static CUfileOpError check(const CUfileIOParams_t *p, unsigned int nr)
+/* ---- submit ---- */
+
+/* Lock. */
+static void give_back(struct batch *b, struct entry *e)
 {
-	for (unsigned int i = 0; i < nr; i++) {
-		struct handle *h = handle_get(p[i].fh);
-
-		if (h)
-			handle_put(h);
-		if (!h || p[i].mode != CUFILE_BATCH || !p[i].u.batch.devPtr_base ||
-		    p[i].u.batch.file_offset < 0 || p[i].u.batch.devPtr_offset < 0 ||
-		    (p[i].opcode != CUFILE_READ && p[i].opcode != CUFILE_WRITE))
-			return CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
-	}
-	return CU_FILE_SUCCESS;
+	e->next = b->idle;
+	b->idle = e;
+	b->used--;
 }
 
-static struct entry *entry_of(struct batch *b, const CUfileIOParams_t *p)
-{
-	struct entry *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return NULL;
-	e->batch = b;
-	job_init(&e->job, make);
-	e->cookie = p->cookie;
-	pthread_mutex_lock(&b->lock);
-	e->cancels = b->cancels;
-	pthread_mutex_unlock(&b->lock);
-	e->status = CUFILE_WAITING;
-	e->transfer = (struct transfer){ p->fh,
-					 p->u.batch.devPtr_base,
-					 p->u.batch.size,
-					 p->u.batch.file_offset,
-					 p->u.batch.devPtr_offset,
-					 p->opcode == CUFILE_WRITE };
-	return e;
-}
-
-static CUfileOpError give(struct batch *b, const CUfileIOParams_t *p)
-{
-	struct entry *e = entry_of(b, p);
-
-	if (!e)
-		return CU_FILE_NOMEM_ERROR;
-	if (!worker_give(&e->job))
-		return CU_FILE_SUCCESS;
-	free(e);
-	return CU_FILE_BATCH_SUBMIT_FAILED;
-}
-
-/* Takes room for so many; undone for those that were not given to the worker. */
-static CUfileOpError reserve(struct batch *b, unsigned int nr)
+static CUfileOpError take(struct batch *b, unsigned int nr, struct peerdma_file_io **ios)
 {
 	CUfileOpError error = CU_FILE_SUCCESS;
 
@@ -151,62 +91,201 @@ static CUfileOpError reserve(struct batch *b, unsigned int nr)
 		error = CU_FILE_BATCH_FULL;
 	} else {
 		b->used += nr;
-		b->waiting += nr;
+		for (unsigned int i = 0; i < nr; i++) {
+			ios[i] = &b->idle->io;
+			b->idle = b->idle->next;
+		}
 	}
 	pthread_mutex_unlock(&b->lock);
 	return error;
 }
 
-static void unreserve(struct batch *b, unsigned int nr)
+static CUfileOpError fill(struct entry *e, const CUfileIOParams_t *p, struct handle *h)
 {
+	const struct transfer t = { p->fh,
+				    p->u.batch.devPtr_base,
+				    p->u.batch.size,
+				    p->u.batch.file_offset,
+				    p->u.batch.devPtr_offset,
+				    p->opcode == CUFILE_WRITE };
+
+	if (!h || p->mode != CUFILE_BATCH || !t.base || t.file_offset < 0 || t.memory_offset < 0 ||
+	    (p->opcode != CUFILE_READ && p->opcode != CUFILE_WRITE))
+		return CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+	e->transfer = t;
+	e->cookie = p->cookie;
+	e->began = stats_begin();
+	e->n = transfer_refused(&t);
+	e->by_queue = t.size && !e->n;
+	transfer_io(&t, h, &e->io);
+	return CU_FILE_SUCCESS;
+}
+
+/* Those of the queue come first; returns their number. */
+static unsigned int sort(struct peerdma_file_io **ios, unsigned int nr)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		struct peerdma_file_io *io = ios[i];
+
+		if (((struct entry *)io)->by_queue) {
+			ios[i] = ios[n];
+			ios[n++] = io;
+		}
+	}
+	return n;
+}
+
+/* From peerdma_file_submit() on, the queue's entries may be reported and used again at any time. */
+static CUfileOpError submit(struct batch *b, struct peerdma_file_io **ios, unsigned int nr)
+{
+	unsigned int n = sort(ios, nr);
+
+	if (peerdma_file_submit(b->queue, ios, n))
+		return CU_FILE_BATCH_SUBMIT_FAILED;
 	pthread_mutex_lock(&b->lock);
-	b->used -= nr;
-	b->waiting -= nr;
-	pthread_cond_broadcast(&b->changed);
+	for (; n < nr; n++) {
+		struct entry *e = (struct entry *)ios[n];
+
+		e->next = NULL;
+		*b->ended_last = e;
+		b->ended_last = &e->next;
+	}
 	pthread_mutex_unlock(&b->lock);
+	return CU_FILE_SUCCESS;
+}
+
+/* All of a submission is checked first, so that it is taken whole or not at all. */
+static CUfileOpError take_and_submit(struct batch *b, const CUfileIOParams_t *p, unsigned int nr,
+				     struct peerdma_file_io **ios, struct handle **handles)
+{
+	CUfileOpError error = take(b, nr, ios);
+	struct handle *h = NULL;
+
+	if (error)
+		return error;
+	for (unsigned int i = 0; i < nr && !error; i++) {
+		/* Most are of the same file as the one before. */
+		if (!i || p[i].fh != p[i - 1].fh)
+			h = handles[i] = handle_get(p[i].fh);
+		error = fill((struct entry *)ios[i], &p[i], h);
+	}
+	if (!error)
+		error = submit(b, ios, nr);
+	/* The queue has its own reference to a handle's file. */
+	for (unsigned int i = 0; i < nr; i++) {
+		if (handles[i])
+			handle_put(handles[i]);
+	}
+	if (!error)
+		return error;
+	pthread_mutex_lock(&b->lock);
+	for (unsigned int i = 0; i < nr; i++)
+		give_back(b, (struct entry *)ios[i]);
+	pthread_mutex_unlock(&b->lock);
+	return error;
 }
 
 EXPORT CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t id, unsigned int nr,
 					 CUfileIOParams_t *p, unsigned int flags)
 {
+	CUfileOpError error = CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
+	struct peerdma_file_io **ios = NULL;
+	struct handle **handles = NULL;
 	struct batch *b = id;
-	CUfileOpError error = b && p && !flags ? check(p, nr) : CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR;
-	unsigned int given = 0;
 
-	if (!error)
-		error = reserve(b, nr);
-	if (!error) {
-		while (given < nr && !(error = give(b, &p[given])))
-			given++;
-		if (given < nr)
-			unreserve(b, nr - given);
+	if (b && p && !flags && nr > b->capacity) {
+		error = CU_FILE_BATCH_FULL;
+	} else if (b && p && !flags) {
+		ios = calloc(nr + 1UL, sizeof(*ios));
+		handles = calloc(nr + 1UL, sizeof(*handles));
+		error = ios && handles ? take_and_submit(b, p, nr, ios, handles) :
+					 CU_FILE_NOMEM_ERROR;
 	}
+	free(handles);
+	free(ios);
 	stats_count(COUNT_BATCH_SUBMIT, !error);
 	return status(error);
 }
 
-/* Lock.  Waits until so many have ended, all that there are have, or the time is over. */
-static void wait_for(struct batch *b, unsigned int min, const struct timespec *timeout)
-{
-	struct timespec until;
-	unsigned int ended;
+/* ---- what has ended ---- */
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	if (timeout) {
-		until.tv_sec += timeout->tv_sec;
-		until.tv_nsec += timeout->tv_nsec;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+static CUfileIOEvents_t ended(struct entry *e)
+{
+	ssize_t n = e->by_queue ? (ssize_t)e->io.result : e->n;
+	CUfileIOEvents_t event = { .cookie = e->cookie };
+
+	if (e->by_queue && n == -ECANCELED) {
+		event.status = CUFILE_CANCELED;
+	} else {
+		event.status = n < 0 ? CUFILE_FAILED : CUFILE_COMPLETE;
+		if (e->transfer.size)
+			stats_transfer(e->transfer.write, n, e->began);
+		event.ret = (size_t)(e->by_queue && n < 0 ? transfer_failed(n) : n);
 	}
-	for (;;) {
-		ended = b->used - b->waiting;
-		if (ended >= min || !b->waiting)
-			return;
-		if (!timeout)
-			pthread_cond_wait(&b->changed, &b->lock);
-		else if (pthread_cond_timedwait(&b->changed, &b->lock, &until))
-			return;
+	stats_count(COUNT_BATCH_DONE, event.status == CUFILE_COMPLETE);
+	return event;
+}
+
+/* Those that the queue did not get. */
+static unsigned int collect(struct batch *b, CUfileIOEvents_t *events, unsigned int room)
+{
+	unsigned int n = 0;
+	struct entry *e;
+
+	pthread_mutex_lock(&b->lock);
+	while (n < room && (e = b->ended)) {
+		b->ended = e->next;
+		if (!b->ended)
+			b->ended_last = &b->ended;
+		events[n++] = ended(e);
+		give_back(b, e);
 	}
+	pthread_mutex_unlock(&b->lock);
+	return n;
+}
+
+static int left_ms(uint64_t until)
+{
+	uint64_t now = now_ns(), ms = until > now ? (until - now + 999999) / 1000000 : 0;
+
+	if (until == UINT64_MAX)
+		return -1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+#define SOME 64U
+
+/* At least so many of the queue's, if they end in time. */
+static unsigned int wait_for(struct batch *b, unsigned int min, unsigned int room,
+			     CUfileIOEvents_t *events, uint64_t until)
+{
+	struct peerdma_file_io *done[SOME];
+	unsigned int n = 0, wanted, most;
+	int got;
+
+	while (n < room) {
+		most = room - n < SOME ? room - n : SOME;
+		wanted = n < min ? min - n : 0;
+		wanted = wanted < most ? wanted : most;
+		got = peerdma_file_wait(b->queue, done, wanted, most, left_ms(until));
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		pthread_mutex_lock(&b->lock);
+		for (int i = 0; i < got; i++) {
+			struct entry *e = (struct entry *)done[i];
+
+			events[n++] = ended(e);
+			give_back(b, e);
+		}
+		pthread_mutex_unlock(&b->lock);
+		if ((unsigned int)got < wanted)
+			break;
+	}
+	return n;
 }
 
 EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int min,
@@ -214,22 +293,16 @@ EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int
 					    struct timespec *timeout)
 {
 	struct batch *b = id;
-	unsigned int room = nr ? *nr : 0, n = 0;
-	struct entry *e;
+	unsigned int room = nr ? *nr : 0, n;
+	uint64_t until = UINT64_MAX;
 
 	if (!b || !nr || !events || min > room)
 		return status(CU_FILE_INVALID_VALUE);
-	pthread_mutex_lock(&b->lock);
-	wait_for(b, min, timeout);
-	while (n < room && (e = b->ended)) {
-		b->ended = e->next_ended;
-		if (!b->ended)
-			b->ended_last = &b->ended;
-		events[n++] = (CUfileIOEvents_t){ e->cookie, e->status, (size_t)e->n };
-		b->used--;
-		free(e);
-	}
-	pthread_mutex_unlock(&b->lock);
+	if (timeout)
+		until = now_ns() + (uint64_t)timeout->tv_sec * 1000000000 +
+			(uint64_t)timeout->tv_nsec;
+	n = collect(b, events, room);
+	n += wait_for(b, n < min ? min - n : 0, room - n, events + n, until);
 	*nr = n;
 	return status(CU_FILE_SUCCESS);
 }
@@ -240,27 +313,24 @@ EXPORT CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t id)
 	struct batch *b = id;
 
 	stats_count(COUNT_BATCH_CANCEL, b);
-	if (!b)
+	if (!b || peerdma_file_cancel(b->queue) < 0)
 		return status(CU_FILE_INTERNAL_BATCH_CANCEL_ERROR);
-	pthread_mutex_lock(&b->lock);
-	b->cancels++;
-	pthread_mutex_unlock(&b->lock);
 	return status(CU_FILE_SUCCESS);
 }
 
+/* Waits for those that have begun: the disk may still transfer. */
 EXPORT void cuFileBatchIODestroy(CUfileBatchHandle_t id)
 {
+	CUfileIOEvents_t events[SOME];
 	struct batch *b = id;
-	bool last;
 
 	stats_count(COUNT_BATCH_END, b);
 	if (!b)
 		return;
-	pthread_mutex_lock(&b->lock);
-	b->cancels++;
-	b->destroyed = true;
-	last = !b->waiting;
-	pthread_mutex_unlock(&b->lock);
-	if (last)
-		batch_free(b);
+	/* What was not asked for is counted, too. */
+	peerdma_file_cancel(b->queue);
+	while (collect(b, events, SOME) || wait_for(b, 1, SOME, events, UINT64_MAX))
+		;
+	peerdma_file_queue_close(b->queue);
+	batch_free(b);
 }

@@ -7,7 +7,8 @@
  *	handle.c, buffer.c	registered files and buffers
  *	driver.c		open, close, properties
  *	parameters.c, stats.c	settings and counters
- *	worker.c		one thread that makes transfers for others
+ *	config.c		cufile.json
+ *	worker.c		one thread that makes transfers for streams
  *
  * Lock: state.lock guards all tables.  It is not held during a transfer, nor in a call of libpeerdma or CUDA.
  */
@@ -78,21 +79,32 @@ struct transfer {
 	off_t file_offset, memory_offset;
 	bool write;
 };
-/* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
-ssize_t transfer_make(const struct transfer *t);
+/* io.c: 0, or what the transfer returns, because it leaves its registered buffer. */
+ssize_t transfer_refused(const struct transfer *t);
+/* io.c: *h is held: it is to be made.  NULL: it is not, and this is what it returns. */
+ssize_t transfer_prepare(const struct transfer *t, struct handle **h);
+void transfer_io(const struct transfer *t, const struct handle *h, struct peerdma_file_io *io);
+/* io.c: what libpeerdma says, as cuFileRead() returns it: -1 and errno, or minus a CUfileOpError. */
+ssize_t transfer_failed(ssize_t error);
 
 /* worker.c: a function of the CUDA that the program has loaded; NULL: there is none. */
 void *cuda_function(const char *name);
+/* worker.c: of the calling thread; NULL: none. */
+void *current_context(void);
 /*
- * worker.c: fn(job) in a thread of this library.  job_init(): in the program's thread, whose CUDA context the job is made
- * in.  give: 0, -ENOMEM or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
+ * worker.c: makes a transfer in a thread of this library.  begin() and ended() are called in that thread.  0, -ENOMEM,
+ * -EMFILE or -EAGAIN; calls nothing of CUDA, as the functions that CUDA calls must not.
  */
 struct job {
+	struct peerdma_file_io io; /* first */
 	struct job *next;
-	void (*fn)(struct job *job);
-	void *context; /* NULL: none */
+	struct transfer transfer;
+	uint64_t began;
+	/* Set by the caller. */
+	void *context;
+	struct transfer (*begin)(struct job *job);
+	void (*ended)(struct job *job, ssize_t n); /* the job is its caller's again */
 };
-void job_init(struct job *job, void (*fn)(struct job *job));
 int worker_give(struct job *job);
 
 /* stats.c */
@@ -111,7 +123,11 @@ enum counted {
 	COUNTED,
 };
 void stats_count(enum counted what, bool ok);
-/* A transfer has ended, which began at this time. */
+/* Counting begins now, at this level. */
+void stats_from_start(int at_level);
+/* The time; 0: nothing is counted. */
+uint64_t stats_begin(void);
+/* A transfer has ended, which began then. */
 void stats_transfer(bool write, ssize_t n, uint64_t began_ns);
 uint64_t now_ns(void);
 /* parameters.c */
@@ -119,3 +135,12 @@ size_t parameter_size(CUFileSizeTConfigParameter_t param);
 void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
 void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value);
 bool parameter_bool(CUFileBoolConfigParameter_t param);
+#define SLABS_MAX 16
+/* parameters.c: reads cufile.json, once, by these.  config.c calls them before any other thread may look. */
+void parameters_ready(void);
+bool parameter_take_size(int param, size_t value); /* false: outside of its bounds */
+void parameter_take_bool(int param, bool value);
+bool parameter_take_string(int param, const char *text); /* false: too long */
+void parameter_take_slabs(const size_t *size, const size_t *count, int n);
+/* config.c */
+void config_read(void);

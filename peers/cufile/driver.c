@@ -27,6 +27,7 @@ CUfileOpError driver_use(void)
 {
 	CUfileOpError error;
 
+	parameters_ready();
 	lock();
 	error = open_once();
 	if (!error && !state.opened)
@@ -39,6 +40,7 @@ EXPORT CUfileError_t cuFileDriverOpen(void)
 {
 	CUfileOpError error;
 
+	parameters_ready();
 	lock();
 	error = open_once();
 	if (!error)

@@ -3,7 +3,7 @@
 #include "cufile_int.h"
 
 /* What libpeerdma says, as cuFile says it: errno for the file's errors, a status for the memory's. */
-static ssize_t failed(ssize_t error)
+ssize_t transfer_failed(ssize_t error)
 {
 	switch (error) {
 	case -ESTALE:
@@ -20,51 +20,74 @@ static ssize_t failed(ssize_t error)
 	}
 }
 
-static ssize_t with_handle(struct handle *h, const struct transfer *t)
+ssize_t transfer_refused(const struct transfer *t)
 {
-	uint64_t began = now_ns(), registered = buffer_length(t->base);
-	char *memory = (char *)t->base + t->memory_offset;
-	ssize_t n;
+	uint64_t registered = t->size ? buffer_length(t->base) : 0;
 
 	if (registered && ((uint64_t)t->memory_offset >= registered ||
 			   t->size > registered - (uint64_t)t->memory_offset))
 		return -CU_FILE_INVALID_VALUE;
-	n = t->write ? peerdma_file_write(h->file, memory, t->size, (uint64_t)t->file_offset)
-		     : peerdma_file_read(h->file, memory, t->size, (uint64_t)t->file_offset);
-	stats_transfer(t->write, n, began);
-	return n < 0 ? failed(n) : n;
+	return 0;
 }
 
-ssize_t transfer_make(const struct transfer *t)
+ssize_t transfer_prepare(const struct transfer *t, struct handle **h)
 {
-	struct handle *h = handle_get(t->fh);
-	ssize_t n;
+	ssize_t n = 0;
 
-	if (!h) {
-		stats_count(t->write ? COUNT_WRITE : COUNT_READ, false);
-		errno = EINVAL;
-		return -1;
-	}
-	if (!t->base || t->file_offset < 0 || t->memory_offset < 0) {
-		stats_count(t->write ? COUNT_WRITE : COUNT_READ, false);
-		n = -CU_FILE_INVALID_VALUE;
+	*h = handle_get(t->fh);
+	if (*h && t->base && t->file_offset >= 0 && t->memory_offset >= 0) {
+		n = transfer_refused(t);
+		if (t->size && !n)
+			return 0;
 	} else {
-		n = t->size ? with_handle(h, t) : 0;
+		stats_count(t->write ? COUNT_WRITE : COUNT_READ, false);
+		n = *h ? -CU_FILE_INVALID_VALUE : transfer_failed(-EINVAL);
 	}
-	handle_put(h);
+	if (*h)
+		handle_put(*h);
+	*h = NULL;
 	return n;
+}
+
+void transfer_io(const struct transfer *t, const struct handle *h, struct peerdma_file_io *io)
+{
+	*io = (struct peerdma_file_io){
+		.size = sizeof(*io),
+		.flags = t->write ? PEERDMA_FILE_WRITE : 0,
+		.file = h->file,
+		.ptr = (char *)t->base + t->memory_offset,
+		.length = t->size,
+		.offset = (uint64_t)t->file_offset,
+	};
+}
+
+static ssize_t make(const struct transfer *t)
+{
+	struct handle *h;
+	ssize_t n = transfer_prepare(t, &h);
+	uint64_t began, offset = (uint64_t)t->file_offset;
+	char *memory;
+
+	if (!h)
+		return n;
+	memory = (char *)t->base + t->memory_offset;
+	began = stats_begin();
+	n = t->write ? peerdma_file_write(h->file, memory, t->size, offset)
+		     : peerdma_file_read(h->file, memory, t->size, offset);
+	stats_transfer(t->write, n, began);
+	handle_put(h);
+	return n < 0 ? transfer_failed(n) : n;
 }
 
 EXPORT ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t file_offset,
 			  off_t memory_offset)
 {
-	return transfer_make(
-		&(struct transfer){ fh, base, size, file_offset, memory_offset, false });
+	return make(&(struct transfer){ fh, base, size, file_offset, memory_offset, false });
 }
 
 EXPORT ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t file_offset,
 			   off_t memory_offset)
 {
-	return transfer_make(&(struct transfer){ fh, (void *)(uintptr_t)base, size, file_offset,
-						 memory_offset, true });
+	return make(&(struct transfer){ fh, (void *)(uintptr_t)base, size, file_offset,
+					memory_offset, true });
 }

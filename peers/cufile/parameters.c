@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * parameters.c - cuFile's settings.  They are kept and returned.  Three have an effect here: whether transfers may be copied
+ * parameters.c - cuFile's settings, from cufile.json and from the program.  They are kept and returned.  Three have an effect here: whether transfers may be copied
  * (ALLOW_COMPAT_MODE), the size of a batch, and what the properties report.
  */
 #include "cufile_int.h"
@@ -39,16 +39,58 @@ static char strings[][STRING_MAX] = {
 };
 #define STRINGS (sizeof(strings) / sizeof(strings[0]))
 
-#define SLABS_MAX 16
 static struct {
 	size_t size[SLABS_MAX], count[SLABS_MAX];
 	int n;
 } slabs = { { 4, 1024, 16384 }, { 128, 64, 64 }, 3 };
 
+/* ---- cufile.json, which is read before a setting is used or made ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void parameters_ready(void)
+{
+	pthread_once(&once, config_read);
+}
+
+bool parameter_take_size(int param, size_t value)
+{
+	bool fits = value >= sizes[param].min && value <= sizes[param].max;
+
+	if (fits)
+		sizes[param].value = value;
+	if (fits && param == CUFILE_PARAM_PROFILE_STATS && value)
+		stats_from_start((int)value);
+	return fits;
+}
+
+void parameter_take_bool(int param, bool value)
+{
+	bools[param] = value;
+}
+
+bool parameter_take_string(int param, const char *text)
+{
+	if (strlen(text) >= STRING_MAX)
+		return false;
+	strcpy(strings[param], text);
+	return true;
+}
+
+void parameter_take_slabs(const size_t *size, const size_t *count, int n)
+{
+	memcpy(slabs.size, size, (size_t)n * sizeof(*size));
+	memcpy(slabs.count, count, (size_t)n * sizeof(*count));
+	slabs.n = n;
+}
+
+/* ---- in the program ---- */
+
 size_t parameter_size(CUFileSizeTConfigParameter_t param)
 {
 	size_t value;
 
+	parameters_ready();
 	lock();
 	value = sizes[param].value;
 	unlock();
@@ -73,6 +115,7 @@ bool parameter_bool(CUFileBoolConfigParameter_t param)
 {
 	bool value;
 
+	parameters_ready();
 	lock();
 	value = bools[param];
 	unlock();
@@ -90,6 +133,7 @@ EXPORT CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param,
 /* Settings are made before the driver is opened. */
 static CUfileOpError may_set(void)
 {
+	parameters_ready();
 	return cuFileUseCount() ? CU_FILE_DRIVER_ALREADY_OPEN : CU_FILE_SUCCESS;
 }
 
@@ -141,6 +185,7 @@ EXPORT CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t para
 
 	if (!text || len <= 0 || (unsigned int)param >= STRINGS)
 		return status(error);
+	parameters_ready();
 	lock();
 	if (strlen(strings[param]) < (size_t)len) {
 		strcpy(text, strings[param]);
@@ -187,6 +232,7 @@ EXPORT CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size, size_t *
 
 	if (!size || !count)
 		return status(error);
+	parameters_ready();
 	lock();
 	if (len == slabs.n) {
 		memcpy(size, slabs.size, (size_t)len * sizeof(*size));

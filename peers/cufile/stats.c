@@ -37,8 +37,21 @@ static void count(enum counted what, bool ok)
 		counter(what)->err++;
 }
 
+/* Most programs do not count: then no lock is taken. */
+static bool off(void)
+{
+	return !__atomic_load_n(&counting, __ATOMIC_RELAXED);
+}
+
+uint64_t stats_begin(void)
+{
+	return off() ? 0 : now_ns();
+}
+
 void stats_count(enum counted what, bool ok)
 {
+	if (off())
+		return;
 	lock();
 	if (counting)
 		count(what, ok);
@@ -58,8 +71,12 @@ static unsigned int bucket(uint64_t bytes)
 void stats_transfer(bool write, ssize_t n, uint64_t start_ns)
 {
 	CUfileStatsLevel1_t *s = &stats.basic;
-	uint64_t us = (now_ns() - start_ns) / 1000, bytes = n > 0 ? (uint64_t)n : 0;
+	uint64_t us, bytes = n > 0 ? (uint64_t)n : 0;
 
+	if (off())
+		return;
+	/* It may have begun when nothing was counted. */
+	us = start_ns ? (now_ns() - start_ns) / 1000 : 0;
 	lock();
 	if (counting) {
 		count(write ? COUNT_WRITE : COUNT_READ, n >= 0);
@@ -153,12 +170,20 @@ static CUfileError_t set_counting(bool on)
 	if (on && !level)
 		error = CU_FILE_INVALID_VALUE;
 	if (!error) {
-		counting = on;
+		__atomic_store_n(&counting, on, __ATOMIC_RELAXED);
 		if (on && !began)
 			began = now_ns();
 	}
 	unlock();
 	return status(error);
+}
+
+void stats_from_start(int at_level)
+{
+	lock();
+	level = at_level;
+	unlock();
+	set_counting(true);
 }
 
 EXPORT CUfileError_t cuFileStatsStart(void)

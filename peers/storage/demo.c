@@ -22,10 +22,13 @@
 
 #include "../fpga/src/gpu.h"
 #include "../fpga/src/screen.h"
+#include "../fpga/src/sysfs.h"
 #include "peerdma_file.h"
 
 enum { EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_MISSING };
 
+#define PINS		"/sys/kernel/debug/peerdma/pins"
+#define GPU_BAR		2		/* softgpu's VRAM */
 #define READERS		4
 #define SUM		16		/* digits of a SHA-256 that are shown */
 #define TAIL		1234		/* bytes of a file behind its last block */
@@ -72,26 +75,6 @@ static void *pointer(uint64_t addr)
 }
 
 /* ---- what there is ---- */
-
-static bool find_bar(struct demo *d)
-{
-	uint64_t start = 0, end = 0;
-	char path[128];
-	FILE *f;
-
-	/* softgpu's VRAM is the third BAR. */
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", d->gpus[0].pci);
-	f = fopen(path, "re");
-	for (int bar = 0; f && bar < 3; bar++) {
-		if (fscanf(f, "%" SCNx64 " %" SCNx64 " %*x", &start, &end) != 2)
-			start = end = 0;
-	}
-	if (f)
-		fclose(f);
-	d->bar = start;
-	d->bar_length = end ? end + 1 - start : 0;
-	return end;
-}
 
 static bool begin(struct demo *d)
 {
@@ -319,20 +302,6 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-/* Pins that debugfs lists, without its first line. */
-static int pins_left(void)
-{
-	FILE *f = fopen("/sys/kernel/debug/peerdma/pins", "re");
-	int lines = -1, c;
-
-	if (!f)
-		return -1;
-	while ((c = getc(f)) != EOF)
-		lines += c == '\n';
-	fclose(f);
-	return lines;
-}
-
 /* The memory's page view, as a program makes one that reads by itself. */
 static char *map_view(struct demo *d, uint64_t gpu, struct peerdma_region **region)
 {
@@ -414,7 +383,7 @@ static void counted_back(struct demo *d)
 	peerdma_cache_close(d->cache);
 	peerdma_close(d->ctx);
 	after = gpu_usage(&d->gpus[0]);
-	left = pins_left();
+	left = debugfs_lines(PINS);
 	screen_check(!left, "pins", "%d are left", left);
 	screen_check(after.known && after.bar1_used <= before.bar1_used, "BAR1", "%" PRIu64 " KiB in use, the driver's own",
 		     after.bar1_used >> 10);
@@ -469,7 +438,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "storage-demo: %s\n", d.why.text);
 		return EXIT_MISSING;
 	}
-	if (!find_bar(&d)) {
+	pci_bar(d.gpus[0].pci, GPU_BAR, &d.bar, &d.bar_length);
+	if (!d.bar_length) {
 		fprintf(stderr, "storage-demo: the GPU %s has no BAR for its memory: GPUs of system memory have no pages\n", d.gpus[0].pci);
 		return EXIT_MISSING;
 	}

@@ -6,6 +6,8 @@
  *	cufile_test FOLDER
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "../check.h"
 #include "cufile.h"
@@ -219,12 +221,85 @@ static void batches(void)
 	n = PIECES;
 	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
 	EXPECT(n, PIECES);
-	CHECK(events[PIECES - 1].status == CUFILE_COMPLETE && events[PIECES - 1].cookie == &p[PIECES - 1]);
+	for (unsigned int i = 0; i < n; i++) {
+		bool last = events[i].cookie == &p[PIECES - 1];
+
+		CHECK(events[i].status == CUFILE_COMPLETE || (!last && events[i].status == CUFILE_CANCELED));
+	}
 	/* Destroyed while they are being made. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
 	cuFileBatchIODestroy(batch);
 	cuFileBatchIODestroy(NULL);
 	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* One thread submits, another one asks. */
+struct submitting {
+	CUfileBatchHandle_t batch;
+	CUfileHandle_t fh;
+	CUcontext context;
+};
+#define SUBMISSIONS 200
+#define AT_ONCE	    4
+
+static void *submits(void *arg)
+{
+	const struct submitting *s = arg;
+	CUfileIOParams_t p[AT_ONCE] = { 0 };
+	CUfileError_t e;
+
+	if (cuCtxSetCurrent(s->context))
+		return "a context";
+	for (unsigned int i = 0; i < AT_ONCE; i++) {
+		p[i].mode = CUFILE_BATCH;
+		p[i].fh = s->fh;
+		p[i].opcode = CUFILE_READ;
+		p[i].u.batch.devPtr_base = memory;
+		p[i].u.batch.devPtr_offset = p[i].u.batch.file_offset = (off_t)(i * PIECE);
+		/* The last one has nothing to transfer. */
+		p[i].u.batch.size = i < AT_ONCE - 1 ? 4096 : 0;
+	}
+	for (unsigned int i = 0; i < SUBMISSIONS; i++) {
+		while ((e = cuFileBatchIOSubmit(s->batch, AT_ONCE, p, 0)).err == CU_FILE_BATCH_FULL)
+			sched_yield();
+		if (e.err)
+			return "submit";
+	}
+	return NULL;
+}
+
+static void batch_of_two(CUcontext context)
+{
+	CUfileIOEvents_t events[3 * AT_ONCE];
+	struct timespec soon = { .tv_nsec = 10000000 };
+	int fd = make_file();
+	struct submitting s = { .fh = handle(fd), .context = context };
+	unsigned int n, all = 0, empty = 0;
+	void *failed = NULL;
+	pthread_t thread;
+
+	fill(3);
+	EXPECT(cuFileWrite(s.fh, memory, LENGTH, 0, 0), LENGTH);
+	STATUS(cuFileBatchIOSetUp(&s.batch, 3 * AT_ONCE), CU_FILE_SUCCESS);
+	MUST(!pthread_create(&thread, NULL, submits, &s));
+	while (all < SUBMISSIONS * AT_ONCE && !check_counts.failures) {
+		n = 3 * AT_ONCE;
+		if (cuFileBatchIOGetStatus(s.batch, 1, &n, events, &soon).err)
+			CHECK(!"GetStatus");
+		if (!n)
+			sched_yield();
+		for (unsigned int i = 0; i < n; i++) {
+			CHECK(events[i].status == CUFILE_COMPLETE && (events[i].ret == 4096 || !events[i].ret));
+			empty += !events[i].ret;
+		}
+		all += n;
+	}
+	EXPECT(empty, SUBMISSIONS);
+	MUST(!pthread_join(thread, &failed));
+	CHECK(!failed);
+	cuFileBatchIODestroy(s.batch);
+	cuFileHandleDeregister(s.fh);
 	close(fd);
 }
 
@@ -258,6 +333,50 @@ static void streams(void)
 	STATUS(cuFileReadAsync(fh, memory, NULL, &zero, &zero, &moved, stream), CU_FILE_INVALID_VALUE);
 	STATUS(cuFileStreamDeregister(stream), CU_FILE_SUCCESS);
 	MUST(!cuStreamDestroy(stream));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+#define STREAMS	4
+#define EACH	20
+
+/* Each stream's transfers in their order, those of all streams at the same time. */
+static void several_streams(void)
+{
+	static size_t size = PIECE, none;
+	static off_t offset[STREAMS], zero, bad = -1;
+	static ssize_t moved[STREAMS][EACH][2], refused[2];
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUstream stream[STREAMS];
+
+	for (int s = 0; s < STREAMS; s++) {
+		MUST(!cuStreamCreate(&stream[s], CU_STREAM_NON_BLOCKING));
+		offset[s] = (off_t)((size_t)s * PIECE);
+	}
+	for (int i = 0; i < EACH; i++) {
+		for (int s = 0; s < STREAMS; s++) {
+			CUdeviceptr at = gpu + (size_t)s * PIECE;
+
+			MUST(!cuMemsetD8Async(at, (unsigned char)(i + 1), PIECE, stream[s]));
+			STATUS(cuFileWriteAsync(fh, memory, &size, &offset[s], &offset[s], &moved[s][i][0], stream[s]), CU_FILE_SUCCESS);
+			MUST(!cuMemsetD8Async(at, 0, PIECE, stream[s]));
+			STATUS(cuFileReadAsync(fh, memory, &size, &offset[s], &offset[s], &moved[s][i][1], stream[s]), CU_FILE_SUCCESS);
+		}
+	}
+	/* Sizes and offsets are looked at when the stream comes to them. */
+	STATUS(cuFileReadAsync(fh, memory, &none, &zero, &zero, &refused[0], stream[0]), CU_FILE_SUCCESS);
+	STATUS(cuFileReadAsync(fh, memory, &size, &bad, &zero, &refused[1], stream[0]), CU_FILE_SUCCESS);
+	for (int s = 0; s < STREAMS; s++) {
+		MUST(!cuStreamSynchronize(stream[s]) && !cuStreamDestroy(stream[s]));
+		for (int i = 0; i < EACH; i++)
+			CHECK(moved[s][i][0] == PIECE && moved[s][i][1] == PIECE);
+	}
+	EXPECT(refused[0], 0);
+	EXPECT(refused[1], -CU_FILE_INVALID_VALUE);
+	MUST(!cuMemcpyDtoH(bytes, gpu, STREAMS * PIECE));
+	for (size_t i = 0; i < STREAMS * PIECE; i++)
+		MUST(bytes[i] == EACH);
 	cuFileHandleDeregister(fh);
 	close(fd);
 }
@@ -358,7 +477,9 @@ int main(int argc, char **argv)
 	wrong_handles();
 	wrong_buffers();
 	batches();
+	batch_of_two(context);
 	streams();
+	several_streams();
 	statistics();
 	return check_end("cuFile");
 }

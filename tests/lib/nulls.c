@@ -50,6 +50,8 @@ static struct peerdma_ipc_info info = { .size = sizeof(info) };
 static struct peerdma_ipc_transfer transfer = { .size = sizeof(transfer) };
 static struct peerdma_ipc_counters ipc_counters = { .size = sizeof(ipc_counters) };
 static struct peerdma_file *open_file, *new_file;
+static struct peerdma_file_queue *queue, *new_queue;
+static struct peerdma_file_io *ios[1];
 static struct peerdma_file_counters file_counters = { .size = sizeof(file_counters) };
 static void *new_memory;
 static size_t count;
@@ -131,6 +133,11 @@ TRY_VOID(file_close, peerdma_file_close(P(0, open_file)))
 TRY(file_read, peerdma_file_read(P(0, open_file), P(1, memory), 1, 0))
 TRY(file_write, peerdma_file_write(P(0, open_file), P(1, memory), 1, 0))
 TRY(file_counters, peerdma_file_counters(P(0, open_file), P(1, &file_counters)))
+TRY(file_queue_open, peerdma_file_queue_open(1, 0, P(0, &new_queue)))
+TRY_VOID(file_queue_close, peerdma_file_queue_close(P(0, NULL)))
+TRY(file_submit, peerdma_file_submit(P(0, queue), P(1, ios), 1))
+TRY(file_wait, peerdma_file_wait(P(0, queue), P(1, ios), 0, 1, 0))
+TRY(file_cancel, peerdma_file_cancel(P(0, queue)))
 TRY(ipc_signal_hsa, peerdma_ipc_signal_hsa(P(0, shared_signal)))
 
 enum wanted {
@@ -211,6 +218,11 @@ static const struct {
 	{ "peerdma_file_read", try_file_read, REFUSED, { "file", "ptr" } },
 	{ "peerdma_file_write", try_file_write, REFUSED, { "file", "ptr" } },
 	{ "peerdma_file_counters", try_file_counters, REFUSED, { "file", "out" } },
+	{ "peerdma_file_queue_open", try_file_queue_open, REFUSED, { "queue" } },
+	{ "peerdma_file_queue_close", try_file_queue_close, NOTHING, { "queue" } },
+	{ "peerdma_file_submit", try_file_submit, REFUSED, { "queue", "ios" } },
+	{ "peerdma_file_wait", try_file_wait, REFUSED, { "queue", "done" } },
+	{ "peerdma_file_cancel", try_file_cancel, REFUSED, { "queue" } },
 	{ "peerdma_ipc_signal_hsa", try_ipc_signal_hsa, NOTHING, { "signal" } },
 	/* These have no pointers; or dereference what they are given, as their headers say. */
 	{ .name = "peerdma_last_error" }, { .name = "peerdma_version" }, { .name = "peerdma_valid" }, { .name = "peerdma_copy_to_view" },
@@ -280,7 +292,8 @@ int main(int argc, char **argv)
 	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (peerdma_open(&ctx, 0) || peerdma_pin(ctx, memory, LENGTH, 0, NULL, &region) || peerdma_cache_open(ctx, NULL, &cache) ||
 	    peerdma_cache_get(cache, memory, LENGTH, &hold) || peerdma_ipc_signal_create(5, 0, &shared_signal) ||
-	    peerdma_ipc_counters(&before) || peerdma_file_open(cache, fd, 0, &open_file)) {
+	    peerdma_ipc_counters(&before) || peerdma_file_open(cache, fd, 0, &open_file) ||
+	    peerdma_file_queue_open(1, 0, &queue)) {
 		printf("not ok - %s\n", peerdma_last_error());
 		return 1;
 	}
@@ -296,9 +309,10 @@ int main(int argc, char **argv)
 	CHECK(peerdma_ipc_signal_get(shared_signal) == 5, "and the signal");
 	CHECK(!peerdma_ipc_counters(&ipc_counters) && !memcmp(&ipc_counters, &before, sizeof(before)), "and the counts of exports and opens");
 	CHECK(!new_ctx && !new_region && !new_mapping && !new_cache && !new_hold && !new_mr && !new_memory && !new_import && !new_signal &&
-	      !new_file,
+	      !new_file && !new_queue,
 	      "nothing was made");
 	peerdma_ipc_signal_close(shared_signal);
+	peerdma_file_queue_close(queue);
 	peerdma_file_close(open_file);
 	peerdma_cache_put(cache, hold);
 	peerdma_cache_close(cache);

@@ -5,6 +5,7 @@
  * The kernel, CUDA and libibverbs are stand-ins.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "failing_malloc.h"
@@ -14,6 +15,7 @@
 #include "fake_verbs.h"
 #include "backend.h"
 #include "peerdma_cache.h"
+#include "peerdma_file.h"
 #include "peerdma_verbs.h"
 
 #define PAGE 65536UL
@@ -155,6 +157,64 @@ static int caching(void)
 	return ret;
 }
 
+static int transfers(struct peerdma_file *file, struct peerdma_file_queue *queue)
+{
+	static char bytes[2][100];
+	struct peerdma_file_io io[2], *ios[2] = { &io[0], &io[1] }, *done[2];
+	int ret;
+
+	for (size_t i = 0; i < 2; i++)
+		io[i] = (struct peerdma_file_io){ .size = sizeof(io[i]), .flags = PEERDMA_FILE_WRITE, .file = file, .ptr = bytes[i],
+						  .length = sizeof(bytes[i]), .offset = 100 * i };
+	ret = peerdma_file_submit(queue, ios, 2);
+	if (!ret && peerdma_file_wait(queue, done, 2, 2, -1) != 2)
+		CHECK(0, "both end");
+	for (size_t i = 0; !ret && i < 2; i++)
+		ret = io[i].result < 0 ? (int)io[i].result : 0;
+	return ret;
+}
+
+static void *meet(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+/* The C library keeps stacks of threads that have ended, with what they have allocated: as many as a queue may need. */
+static void make_stacks(void)
+{
+	pthread_barrier_t all;
+	pthread_t of[4];
+
+	pthread_barrier_init(&all, NULL, 4);
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_create(&of[i], NULL, meet, &all), "a thread");
+	for (int i = 0; i < 4; i++)
+		pthread_join(of[i], NULL);
+	pthread_barrier_destroy(&all);
+}
+
+static int queue(void)
+{
+	struct peerdma_file_queue *queue = NULL;
+	struct peerdma_cache *cache = NULL;
+	struct peerdma_file *file = NULL;
+	int fd = memfd_create("file", MFD_CLOEXEC), ret = peerdma_cache_open(ctx, NULL, &cache);
+
+	if (!ret)
+		ret = peerdma_file_open(cache, fd, 0, &file);
+	if (!ret)
+		ret = peerdma_file_queue_open(4, 0, &queue);
+	if (!ret)
+		ret = transfers(file, queue);
+	peerdma_file_queue_close(queue);
+	peerdma_file_close(file);
+	peerdma_cache_close(cache);
+	close(fd);
+	/* The C library says so of threads. */
+	return ret == -EAGAIN ? -ENOMEM : ret;
+}
+
 /* With a context of its own. */
 static int components(void)
 {
@@ -266,5 +326,7 @@ int main(void)
 	sweep("a dma-buf", "kernel", 1, true, dmabufs);
 	sweep("a cache", "kernel", 0, true, caching);
 	sweep("a cache of GPU memory", "kernel", 4, true, caching);
+	make_stacks();
+	sweep("a queue", "kernel", 0, true, queue);
 	return check_end(NULL);
 }

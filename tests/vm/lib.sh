@@ -53,6 +53,11 @@ nvme_disk() {
 	die "no disk"
 }
 
+# capture_modules: what drivers of capture cards build on.
+capture_modules() {
+	modprobe -qa videodev videobuf2-v4l2 videobuf2-dma-sg || [ -e /sys/class/video4linux ] || die "no video4linux"
+}
+
 # mount_disk [xfs]: an empty ext4 on it, or another, at /mnt/disk.
 mount_disk() {
 	nvme_disk

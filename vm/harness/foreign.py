@@ -15,8 +15,9 @@ from .apt import Apt, folder
 from .paths import call, locked, tool
 
 # To build with (what vm/deps.sh names for "user"), and to run tests with in a guest.
-PACKAGES = ["libc6-dev", "libgcc-12-dev", "libjson-c-dev", "nettle-dev", "libcmocka-dev", "libibverbs-dev",
-            "dash", "bash", "coreutils", "diffutils", "findutils", "grep", "sed", "mawk", "gzip", "procps", "util-linux",
+PACKAGES = ["libc6-dev", "libgcc-12-dev", "libjson-c-dev", "nettle-dev", "zlib1g-dev", "liburing-dev", "libcmocka-dev",
+            "libibverbs-dev", "dash", "bash", "coreutils", "diffutils", "findutils", "grep", "sed", "mawk", "gzip", "procps",
+            "util-linux",
             "mount", "kmod", "pciutils", "iproute2", "python3-minimal", "libpython3-stdlib"]
 # Debian 12's folders that are links, and what programs' own installation would have made.
 CPUS = {"arm64": "aarch64"}     # as GNU and QEMU call it

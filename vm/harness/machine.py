@@ -12,7 +12,7 @@ import os
 import re
 from collections import namedtuple
 
-from . import foreign, wire
+from . import camera, foreign, wire
 from .errors import HarnessError
 from .kernel import arch, ticks_per_second
 from .paths import call, tool
@@ -92,7 +92,7 @@ class _Slots:
         return name
 
 
-def _devices(options, netdevs):
+def _devices(options, netdevs, wires):
     slots = _Slots(options.topology)
     argv = []
     sizes = [size(text) for text in options.vram.split(",")]
@@ -115,6 +115,10 @@ def _devices(options, netdevs):
         argv += ["-device", f"virtio-net-pci,id=nic{number},mac={wire.mac(options.guest, number)},host_mtu={wire.MTU},"
                             f"speed=10000,duplex=full,romfile=,bus={slots.take(1)}"
                             f"{f',netdev=wire{number}' if netdevs else ''}"]
+    for number, wire_fd in enumerate(wires):
+        argv += ["-netdev", f"dgram,id=film{number},local.type=fd,local.str={wire_fd}",
+                 "-device", f"e1000e,id=grabber{number},netdev=film{number},mac={camera.mac(options.guest, number)},romfile=,"
+                            f"bus={slots.take(1)}"]
     for number, path in enumerate(options.nvme):
         data = DISKS.get(path) or f"file={_escape(path)},format=raw"
         argv += ["-drive", f"{data},if=none,id=disk{number}",
@@ -192,8 +196,9 @@ def _emulated(options, board):
     return words
 
 
-def command_line(options, kernel, initramfs, ports, netdevs):
-    """ports: the file descriptors of the host's ends, by name (see vm/init/main.c); netdevs: of wire.Plugs."""
+def command_line(options, kernel, initramfs, ports, netdevs, wires=()):
+    """ports: the file descriptors of the host's ends, by name (see vm/init/main.c); netdevs: of wire.Plugs; wires: file
+    descriptors that lead to cameras."""
     kind = arch(kernel.image)
     board = BOARDS[kind]
     if kind and options.topology == "sockets":
@@ -224,4 +229,4 @@ def command_line(options, kernel, initramfs, ports, netdevs):
     for number, path in enumerate(options.share):
         argv += ["-fsdev", f"local,id=share{number},path={_escape(path)},security_model=none,multidevs=remap",
                  "-device", f"virtio-9p-pci,fsdev=share{number},mount_tag=share{number}"]
-    return argv + netdevs + _devices(options, netdevs) + options.qemu
+    return argv + netdevs + _devices(options, netdevs, wires) + options.qemu

@@ -85,6 +85,8 @@ def _parser():
     add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image; "zeros", '
         'which forgets what is written; "bad", which also has a bad sector for reads at 32 MiB and one for writes at 40 MiB; '
         'or "scratch", 512 MiB that are gone afterwards; may be repeated')
+    add("--camera", action="append", default=[], metavar="COMMAND", help="a grabber card, e1000e, whose wire leads to this "
+        'command\'s standard input, outside the guest, such as "camera --lose 100": docs/capture.md; may be repeated')
     add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "
         "for each of several guests, otherwise 0)")
     add("--topology", choices=TOPOLOGIES, default="ports", help="where they are plugged in, see below")
@@ -163,10 +165,10 @@ def _one_of_several(options):
 
 def _places(options):
     """Not more than the machine has room for."""
-    count = options.gpus + options.cards + options.nics + len(options.nvme)
+    count = options.gpus + options.cards + options.nics + len(options.nvme) + len(options.camera)
     if count > MAX_DEVICES:
         raise HarnessError(f"{count} devices (--gpus {options.gpus} --cards {options.cards} --nics {options.nics}, "
-                           f"{len(options.nvme)} --nvme): at most {MAX_DEVICES} together")
+                           f"{len(options.nvme)} --nvme, {len(options.camera)} --camera): at most {MAX_DEVICES} together")
 
 
 def _settle(options):

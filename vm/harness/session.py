@@ -10,6 +10,7 @@ import sys
 import time
 
 from . import machine
+from .camera import Camera
 from .errors import HARNESS, KERNEL, TIMEOUT
 from .judge import FATAL, Judge
 from .wire import name
@@ -19,7 +20,7 @@ BOOT_SECONDS = 300      # of patience: an emulated machine on a busy one boots i
 TAIL = 40       # lines of the log that a failure shows
 
 
-def _die_with_parent():
+def die_with_parent():
     """Even when vm/run is killed with no chance to clean up, no guest stays behind."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
@@ -72,8 +73,11 @@ class Session:
         if options.monitor:     # QEMU talks to itself: the guest at one end, the monitor at the other
             self.guest["monitor"], self.guest["hmp"] = socket.socketpair()
         numbers = {port: end.fileno() for port, end in self.guest.items()}
-        self.sockets = list(self.guest.values()) + (plugs.sockets if plugs else [])
-        self.argv = machine.command_line(options, kernel, initramfs, numbers, plugs.argv if plugs else [])
+        self.cameras = [Camera(command) for command in options.camera]
+        wires = [one.wire for one in self.cameras]
+        self.sockets = list(self.guest.values()) + (plugs.sockets if plugs else []) + wires
+        self.argv = machine.command_line(options, kernel, initramfs, numbers, plugs.argv if plugs else [],
+                                         [end.fileno() for end in wires])
 
     # ---- streams -------------------------------------------------------
 
@@ -119,9 +123,11 @@ class Session:
 
     def start(self):
         self._say(" ".join(self.argv))
+        for one in self.cameras:
+            one.start(die_with_parent)
         self.qemu = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                      pass_fds=[end.fileno() for end in self.sockets],
-                                     preexec_fn=_die_with_parent, start_new_session=True)
+                                     preexec_fn=die_with_parent, start_new_session=True)
         for end in self.sockets:
             end.close()
         self.tell("ctl", self.orders)
@@ -158,6 +164,8 @@ class Session:
             self.late = True
         self.qemu.kill()
         self.qemu_words = self.qemu.communicate()[0].decode(errors="replace")
+        for one in self.cameras:
+            one.end()
         self.out.end()
         self.err.end()
 

@@ -47,9 +47,9 @@ int region_facts(struct peerdma_region *region, struct peerdma_status *status)
 
 void page_view_end(struct peerdma_region *region, struct page_view *view)
 {
-	if (view->by_backend)
+	if (view->base && view->by_backend)
 		region->backend->view_end(region, view->base);
-	else
+	else if (view->base)
 		sys_munmap(view->base, region->pinned_length);
 	free(view);
 }

@@ -153,5 +153,10 @@ int cache_make(const char *call, const struct peerdma_cache_ops *ops, void *arg,
 	       const struct peerdma_cache_options *options, uint32_t flags, uint32_t access,
 	       struct peerdma_cache **out);
 
+/*
+ * get.c: peerdma_cache_get() of a range that a region covers already; false: none does.  The range is not empty and does not wrap.
+ */
+bool cache_find(struct peerdma_cache *cache, const void *ptr, uint64_t length,
+		struct peerdma_cached **hold);
 /* pins.c: the context of a cache of pins; NULL: the cache is of another kind. */
 struct peerdma *cache_pins_context(const struct peerdma_cache *cache);

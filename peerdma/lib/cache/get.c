@@ -378,6 +378,30 @@ static int __attribute__((noinline)) get_other_slot(struct peerdma_cache *cache,
 	return get_slot(cache, tc, at, addr, length, hold);
 }
 
+bool cache_find(struct peerdma_cache *cache, const void *ptr, uint64_t length,
+		struct peerdma_cached **hold)
+{
+	struct thread_cache *tc = this_thread.last[cache_gate(cache) % THREAD_LAST];
+	uint64_t addr = (uintptr_t)ptr;
+	struct region *region;
+
+	if (cache_foreign(cache))
+		return false;
+	if (tc->serial != cache_serial(cache))
+		tc = thread_cache_get(cache);
+	if (!tc)
+		return false;
+	region = slots_get(cache, tc, addr, length);
+	if (!region) {
+		region = find(cache, tc, addr, addr + length - 1, cache->options.access);
+		if (!region || (cache->monitored && !still_good(cache, region, addr, length)))
+			return false;
+		ord_store(&tc->index_hits, tc->index_hits + 1);
+	}
+	*hold = &region->pub;
+	return true;
+}
+
 static int __attribute__((noinline)) get_refused(const struct peerdma_cache *cache,
 						 struct peerdma_cached **hold)
 {

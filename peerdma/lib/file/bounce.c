@@ -7,7 +7,8 @@
 
 #include "../backend.h"
 #include "file.h"
-#include "peerdma_ipc.h"
+#include "ipc/ipc.h"
+#include "peerdma_copy.h"
 
 #define BUFFER (1UL << 20)
 
@@ -35,16 +36,18 @@ ssize_t file_io(int fd, void *memory, uint64_t length, uint64_t offset, bool wri
 
 /* ---- between the buffer and the region ---- */
 
-/* By the GPU, and not in the program's streams: a stream may be waiting for this transfer. */
+/*
+ * By the GPU, and not in the program's streams: a stream may be waiting for this transfer.  The GPU takes an address, which
+ * may be other memory's by now: so the region is looked at just before, and what was copied out is used only if the region is
+ * still there afterwards.
+ */
 static int copy(struct peerdma_region *region, uint64_t at, void *buffer, uint64_t length,
 		bool back)
 {
-	struct peerdma_ipc_transfer t = {
-		.size = sizeof(t), .flags = back ? PEERDMA_IPC_READ : 0,
-		.offset = region->addr - region->offset + at, .local = buffer, .length = length,
-	};
+	void *gpu = (void *)(uintptr_t)(region->addr - region->offset + at);
+	int ret = region_usable(region) ? ipc_gpu_copy(gpu, buffer, length, back) : -ESTALE;
 
-	return peerdma_ipc_copy(&t, 1, NULL, 0);
+	return !ret && back && !region_usable(region) ? -ESTALE : ret;
 }
 
 /* ---- the file ---- */
@@ -106,26 +109,35 @@ static ssize_t by_buffer(const struct part *part, char *buffer, uint64_t done, u
 			ret = copy(part->region, part->at + done, buffer + skip, (uint64_t)n,
 				   false);
 	}
-	*copy_failed = ret;
+	*copy_failed = ret && ret != -ESTALE;
 	return ret ? ret : n;
 }
 
 /*
- * If the GPU does not copy, as for a thread without a context, the kernel copies between the file and the CPU's view.  If the
- * memory is freed meanwhile, the kernel gets an error, where this thread would get a signal.
+ * The kernel copies between the file and the CPU's view.  If the memory is freed meanwhile, the kernel gets an error, where
+ * this thread would get a signal, and nothing is written to what is there afterwards.  So reads go this way where there is a
+ * view.  Writes do so only if the GPU does not copy, as for a thread without a context: the CPU reads a GPU's memory slowly.
  */
 static ssize_t by_view(const struct part *part, uint64_t done, uint64_t length)
 {
-	void *view;
+	char *view = cpu_base(part->region);
 	ssize_t n;
-	int ret = peerdma_cpu_view(part->region, &view);
 
-	if (ret)
-		return ret;
-	n = file_io(part->file->fd, (char *)view - part->region->offset + part->at + done, length,
-		    part->offset + done, part->write);
-	peerdma_cpu_view_end(part->region, view);
+	if (!view)
+		return -ENXIO;
+	n = file_io(part->file->fd, view + part->at + done, length, part->offset + done,
+		    part->write);
+	if (!part->write)
+		peerdma_view_fence();
 	return n < 0 ? failed(part, n) : n;
+}
+
+/* A region that is a copy of the memory does not show it. */
+static bool has_view(const struct part *part)
+{
+	const struct backend *backend = part->region->backend;
+
+	return backend->view && !backend->move && part->file->buffered;
 }
 
 static ssize_t piece(const struct part *part, char *buffer, uint64_t done, uint64_t length)
@@ -133,16 +145,12 @@ static ssize_t piece(const struct part *part, char *buffer, uint64_t done, uint6
 	bool copy_failed;
 	ssize_t n = by_buffer(part, buffer, done, length, &copy_failed);
 
-	if (copy_failed && part->region->backend->view && part->file->buffered)
+	if (copy_failed && has_view(part))
 		n = by_view(part, done, length);
-	if (!region_usable(part->region))
-		return fail(-ESTALE, "the memory was freed meanwhile");
-	if (n > 0)
-		__atomic_fetch_add(&part->file->copied_bytes, (uint64_t)n, __ATOMIC_RELAXED);
 	return n;
 }
 
-ssize_t bounce(const struct part *part)
+static ssize_t by_pieces(const struct part *part)
 {
 	ssize_t done = 0;
 	uint64_t length;
@@ -158,4 +166,18 @@ ssize_t bounce(const struct part *part)
 		 (uint64_t)done < part->length);
 	free(buffer);
 	return done;
+}
+
+ssize_t bounce(const struct part *part)
+{
+	ssize_t n = !part->write && has_view(part) ? by_view(part, 0, part->length) : -ENXIO;
+
+	/* No view of it, or none to write to. */
+	if (n == -ENXIO || n == -EFAULT)
+		n = by_pieces(part);
+	if (!region_usable(part->region))
+		return fail(-ESTALE, "the memory was freed meanwhile");
+	if (n > 0)
+		__atomic_fetch_add(&part->file->copied_bytes, (uint64_t)n, __ATOMIC_RELAXED);
+	return n;
 }

@@ -28,13 +28,14 @@ EXPORT int peerdma_page_view(struct peerdma_region *region, uint64_t offset, uin
 
 /* ---- of a region that is read into ---- */
 
-static char *seen(const struct peerdma_region *region, uint64_t id)
+/* The list only grows as long as the region lives: no lock. */
+static const struct page_view *seen(const struct peerdma_region *region, uint64_t id)
 {
-	for (const struct page_view *v = region->page_views; v; v = v->next) {
-		if (v->id == id)
-			return v->base;
-	}
-	return NULL;
+	const struct page_view *v = __atomic_load_n(&region->page_views, __ATOMIC_ACQUIRE);
+
+	while (v && v->id != id)
+		v = v->next;
+	return v;
 }
 
 /* One view is made for each disk, so the kernel has checked the path to each. */
@@ -70,49 +71,82 @@ static int map_view(struct peerdma_file *file, struct peerdma_region *region, vo
 /* Another thread may have added one meanwhile: then that one is used. */
 static char *add_view(struct peerdma_region *region, struct page_view *view)
 {
-	char *base;
+	const struct page_view *first;
 
 	pthread_mutex_lock(&region->ctx->lock);
-	base = seen(region, view->id);
-	if (!base) {
+	first = seen(region, view->id);
+	if (!first) {
 		view->next = region->page_views;
 		LIST_STORE(&region->page_views, view);
 	}
 	pthread_mutex_unlock(&region->ctx->lock);
-	if (!base)
+	if (!first)
 		return view->base;
 	page_view_end(region, view);
-	return base;
+	return first->base;
 }
+
+/* file: NULL, or: the view is for its disks. */
+static int fill_view(struct peerdma_file *file, struct peerdma_region *region,
+		     struct page_view *view)
+{
+	void *base = NULL;
+	int ret;
+
+	view->by_backend = !file || region->backend->view_is_memory;
+	ret = view->by_backend ?
+	      region->backend->view(region, !(region->flags & PEERDMA_READONLY), &base) :
+	      map_view(file, region, &base);
+	view->base = base;
+	return ret;
+}
+
+#define NO_PAGES	"the memory has no struct pages that the disk can transfer to"
 
 static char *make_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
 		       const char **why)
 {
 	struct page_view *view = calloc(1, sizeof(*view));
-	void *base = NULL;
 	int ret = -ENOMEM;
 
 	if (view) {
 		view->id = id;
-		view->by_backend = region->backend->view_is_memory;
-		ret = view->by_backend ?
-		      region->backend->view(region, !(region->flags & PEERDMA_READONLY), &base) :
-		      map_view(file, region, &base);
-		view->base = base;
+		ret = fill_view(file, region, view);
 	}
-	if (!ret)
+	/* Nor will it have them: it is not asked again. */
+	if (ret == -EOPNOTSUPP)
+		*why = NO_PAGES;
+	if (!ret || ret == -EOPNOTSUPP)
 		return add_view(region, view);
 	free(view);
-	*why = ret == -EOPNOTSUPP ? "the memory has no struct pages that the disk can transfer to" :
-				    "no page view of the memory: it was freed, a limit is reached, or there is no memory for it";
+	*why = "no page view of the memory: it was freed, a limit is reached, or there is no memory for it";
 	return NULL;
+}
+
+static char *find_view(struct peerdma_file *file, struct peerdma_region *region, uint64_t id,
+		       const char **why)
+{
+	const struct page_view *view = seen(region, id);
+
+	if (!view)
+		return make_view(file, region, id, why);
+	if (!view->base)
+		*why = NO_PAGES;
+	return view->base;
+}
+
+char *cpu_base(struct peerdma_region *region)
+{
+	const char *why;
+
+	/* Ordinary memory has one view for all. */
+	return find_view(NULL, region, region->backend->view_is_memory ? 0 : UINT64_MAX, &why);
 }
 
 char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why)
 {
 	bool ordinary = region->backend->view_is_memory;
 	uint64_t id = ordinary ? 0 : file->id;
-	char *base;
 
 	*why = NULL;
 	if (file->direct < 0)
@@ -123,8 +157,5 @@ char *direct_base(struct peerdma_file *file, struct peerdma_region *region, cons
 		*why = file->disks.unknown;
 	if (*why)
 		return NULL;
-	pthread_mutex_lock(&region->ctx->lock);
-	base = seen(region, id);
-	pthread_mutex_unlock(&region->ctx->lock);
-	return base ? base : make_view(file, region, id, why);
+	return find_view(file, region, id, why);
 }

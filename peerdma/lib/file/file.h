@@ -36,7 +36,12 @@ struct peerdma_file {
 	struct disks disks;
 	uint64_t direct_bytes, copied_bytes, host_bytes;	/* atomic */
 	const char *_Atomic why;	/* a constant */
+	unsigned int users;		/* atomic: the caller, and operations of queues */
 };
+
+/* open.c: the last put closes. */
+void file_get(struct peerdma_file *file);
+void file_put(struct peerdma_file *file);
 
 /* A part of one pin, and the file's bytes that belong to it. */
 struct part {
@@ -56,6 +61,9 @@ void disks_find(int fd, struct disks *disks);
  * *why, a constant.  It lives as long as the region.
  */
 char *direct_base(struct peerdma_file *file, struct peerdma_region *region, const char **why);
+
+/* Where this process sees them in any way; NULL: nowhere.  It lives as long as the region. */
+char *cpu_base(struct peerdma_region *region);
 
 /* Returns the number of bytes, 0 at the end of the file, or -errno with text. */
 ssize_t bounce(const struct part *part);

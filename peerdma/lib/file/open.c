@@ -117,18 +117,30 @@ EXPORT int peerdma_file_open(struct peerdma_cache *cache, int fd, unsigned int f
 	}
 	find_alignment(file);
 	disks_find(file->fd, &file->disks);
+	file->users = 1;
 	*out = file;
 	return 0;
 }
 
-EXPORT void peerdma_file_close(struct peerdma_file *file)
+void file_get(struct peerdma_file *file)
 {
-	if (!file)
+	__atomic_fetch_add(&file->users, 1, __ATOMIC_RELAXED);
+}
+
+void file_put(struct peerdma_file *file)
+{
+	if (__atomic_sub_fetch(&file->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	if (file->direct >= 0)
 		close(file->direct);
 	close(file->fd);
 	free(file);
+}
+
+EXPORT void peerdma_file_close(struct peerdma_file *file)
+{
+	if (file)
+		file_put(file);
 }
 
 #define COUNTERS_FIRST END_OF(struct peerdma_file_counters, why)

@@ -70,6 +70,8 @@ struct api {
 	/* Since CUDA 11.3; NULL before. */
 	CUresult (*flush_writes)(int target, int scope);
 	CUresult (*ctx_get_device)(int *device);
+	CUresult (*ctx_get_current)(void **context);
+	CUresult (*ctx_set_current)(void *context);
 	CUresult (*device_get_attribute)(int *value, int attribute, int device);
 	CUresult (*capture_mode)(int *mode);	/* since CUDA 10.1; NULL before */
 	CUresult (*driver_version)(int *version);	/* needs no cuInit(); may be NULL */
@@ -118,6 +120,8 @@ static const struct api *search(int flags)
 		api->device_get_pci_bus_id = dlsym(library, "cuDeviceGetPCIBusId");
 		api->flush_writes = dlsym(library, "cuFlushGPUDirectRDMAWrites");
 		api->ctx_get_device = dlsym(library, "cuCtxGetDevice");
+		api->ctx_get_current = dlsym(library, "cuCtxGetCurrent");
+		api->ctx_set_current = dlsym(library, "cuCtxSetCurrent");
 		api->device_get_attribute = dlsym(library, "cuDeviceGetAttribute");
 		api->capture_mode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
 		api->driver_version = dlsym(library, "cuDriverGetVersion");
@@ -462,6 +466,24 @@ enum cuda_answer cuda_dmabuf(uint64_t ptr, uint64_t length, int *fd, int *error)
 	*error = cuda->get_handle(fd, ptr, length, HANDLE_DMA_BUF, 0);
 	cuda_capture_return(capture);
 	return *error ? CUDA_FAILED : CUDA_KNOWN;
+}
+
+void *cuda_context(void)
+{
+	const struct api *cuda = cuda_usable();
+	void *context = NULL;
+
+	if (!cuda || !cuda->ctx_get_current || cuda->ctx_get_current(&context))
+		return NULL;
+	return context;
+}
+
+void cuda_set_context(void *context)
+{
+	const struct api *cuda = cuda_usable();
+
+	if (cuda && cuda->ctx_set_current)
+		cuda->ctx_set_current(context);
 }
 
 enum cuda_answer cuda_flush_writes(int scope, int *error)

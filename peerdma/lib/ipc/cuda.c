@@ -50,6 +50,7 @@ static const struct cuda_ipc *search(void)
 		NAME(free, "cuMemFree_v2"),
 		NAME(stream_create, "cuStreamCreate"), NAME(stream_destroy, "cuStreamDestroy_v2"),
 		NAME(stream_sync, "cuStreamSynchronize"), NAME(stream_query, "cuStreamQuery"),
+		NAME(copy_in, "cuMemcpyHtoDAsync_v2"), NAME(copy_out, "cuMemcpyDtoHAsync_v2"),
 		NAME(copy, "cuMemcpyAsync"), NAME(copy_2d, "cuMemcpy2DAsync_v2"),
 		NAME(batch, "cuMemcpyBatchAsync_v2"),
 		NAME(callback, "cuStreamAddCallback"),

@@ -132,6 +132,9 @@ struct cuda_ipc {
 	CUresult (*stream_sync)(void *stream);
 	CUresult (*stream_query)(void *stream);
 	CUresult (*copy)(CUdeviceptr to, CUdeviceptr from, size_t length, void *stream);
+	/* These take the GPU's address as such: what is no memory of a GPU is an error. */
+	CUresult (*copy_in)(CUdeviceptr to, const void *from, size_t length, void *stream);
+	CUresult (*copy_out)(void *to, CUdeviceptr from, size_t length, void *stream);
 	CUresult (*copy_2d)(const struct cuda_2d *copy, void *stream);
 	/* Since CUDA 13. */
 	CUresult (*batch)(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *lengths,

@@ -2,6 +2,7 @@
 /* cuda_copy.c - work on CUDA's streams: copies, and signals that streams wait for and set. */
 #include <string.h>
 
+#include "base/cancel.h"
 #include "cuda.h"
 #include "ipc.h"
 
@@ -192,6 +193,46 @@ int ipc_cuda_then(void *stream, void (*fn)(void *stream, int error, void *arg), 
 	CUresult r = ipc_cuda_api()->callback(stream, fn, arg, 0);
 
 	return r ? fail(-EIO, "cuStreamAddCallback failed with CUDA error %d", r) : 0;
+}
+
+static int copy_by_cuda(uint64_t gpu, void *host, uint64_t length, bool back)
+{
+	const struct cuda_ipc *cuda;
+	void *stream;
+	int ret = ipc_cuda_stream(&stream);
+	CUresult r;
+
+	if (ret)
+		return ret;
+	cuda = ipc_cuda_api();
+	if (!cuda->copy_in || !cuda->copy_out)
+		return fail(-EIO, "this libcuda has no cuMemcpyHtoDAsync() and cuMemcpyDtoHAsync()");
+	r = back ? cuda->copy_out(host, gpu, length, stream) :
+		   cuda->copy_in(gpu, host, length, stream);
+	if (r)
+		return fail(-EIO, "%s of %llu bytes failed with CUDA error %d",
+			    back ? "cuMemcpyDtoHAsync" : "cuMemcpyHtoDAsync",
+			    (unsigned long long)length, r);
+	ret = ipc_cuda_wait(stream);
+	if (ret)
+		ipc_cuda_stream_lost(stream);
+	return ret;
+}
+
+int ipc_gpu_copy(void *gpu, void *host, uint64_t length, bool back)
+{
+	struct peerdma_memory m = { .device = -1 };
+	int was = cancel_off(), capture = cuda_capture_leave(), error = 0, ret;
+
+	if (cuda_query(gpu, &m, &error) == CUDA_KNOWN)
+		ret = copy_by_cuda((uintptr_t)gpu, host, length, back);
+	else if (hsa_query(gpu, &m))
+		ret = ipc_hsa_copy(back ? host : gpu, back ? gpu : host, length);
+	else
+		ret = fail(-ESTALE, "neither CUDA nor HSA knows memory of a GPU at %p", gpu);
+	cuda_capture_return(capture);
+	cancel_back(was);
+	return ret;
 }
 
 /* ---- signals ---- */

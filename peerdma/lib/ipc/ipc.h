@@ -486,6 +486,11 @@ int ipc_cuda_stream(void **stream);
 void ipc_cuda_stream_lost(void *stream);
 int ipc_cuda_copy(void *stream, uint64_t to, uint64_t from, uint64_t length);
 /*
+ * Copies host memory to GPU memory, or back, and waits for it.  The address may be freed at any time:
+ * then it fails.  peerdma_ipc_copy() takes an address that CUDA does not know for the host's.
+ */
+int ipc_gpu_copy(void *gpu, void *host, uint64_t length, bool back);
+/*
  * One call for several copies of GPU memory, which complete in any order. -EOPNOTSUPP: libcuda
  * lacks the call. -EIO: some copies may have been submitted.
  */

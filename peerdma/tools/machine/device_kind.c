@@ -82,6 +82,9 @@ void device_kind(struct device *d)
 		d->kind = DEVICE_BRIDGE;
 	else if (is_gpu(d))
 		d->kind = DEVICE_GPU;
+	/* QEMU's network controller as a frame grabber. */
+	else if (!strcmp(d->driver, "peerdma_grabber"))
+		d->kind = DEVICE_CARD;
 	else if (d->class >> 16 == 0x02)
 		d->kind = DEVICE_NIC;
 	else if (d->class >> 8 == 0x0108)

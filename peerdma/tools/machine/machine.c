@@ -141,11 +141,11 @@ static void read_group(struct tree *t, struct device *d)
 		d->iommu = IOMMU_TRANSLATING;
 }
 
-/* The names of net, infiniband, nvme devices that the function has. */
+/* The names of net, infiniband, nvme, video devices that the function has. */
 static void read_known_as(struct tree *t, struct device *d)
 {
 	static const char *const folders[] = { "infiniband", "net", "nvme", "softgpu", "fpga",
-					       "drm" };
+					       "drm", "video4linux" };
 	char path[128], netdev[32], *clean;
 	const char *names;
 	size_t used = 0;
@@ -182,6 +182,7 @@ static void read_device(struct tree *t, struct device *d)
 	d->port = PORT_UNKNOWN;
 	if (!tree_read(t, path, &data, &length))
 		pci_config_parse(d, (const uint8_t *)data, length);
+	read_driver(t, d);
 	device_kind(d);
 
 	device_path(d, "numa_node", path);
@@ -189,7 +190,6 @@ static void read_device(struct tree *t, struct device *d)
 		d->numa_known = true;
 		d->numa = (int)n;
 	}
-	read_driver(t, d);
 	read_group(t, d);
 	read_link(t, d);
 	if (d->kind == DEVICE_OTHER || d->kind == DEVICE_BRIDGE)

@@ -148,3 +148,34 @@ bool module_param_set(const char *module, const char *name, const char *value)
 	close(fd);
 	return ok;
 }
+
+void pci_bar(const char *pci, int bar, uint64_t *start, uint64_t *length)
+{
+	uint64_t end = 0;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", pci);
+	f = fopen(path, "re");
+	*start = 0;
+	for (int i = 0; f && i <= bar; i++) {
+		if (fscanf(f, "%" SCNx64 " %" SCNx64 " %*x", start, &end) != 2)
+			*start = end = 0;
+	}
+	if (f)
+		fclose(f);
+	*length = end ? end + 1 - *start : 0;
+}
+
+int debugfs_lines(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	int lines = -1, c;
+
+	if (!f)
+		return -1;
+	while ((c = getc(f)) != EOF)
+		lines += c == '\n';
+	fclose(f);
+	return lines;
+}

@@ -28,6 +28,12 @@ enum pci_path pci_path(const char *a, const char *b, char text[SYSFS_TEXT]);
  */
 int pci_bar_of(const char *pci, uint64_t phys, uint64_t *offset);
 
+/* Where a BAR is in physical memory; length 0: there is none. */
+void pci_bar(const char *pci, int bar, uint64_t *start, uint64_t *length);
+
+/* Lines of a table in debugfs behind the one that names the columns; -1: no such file. */
+int debugfs_lines(const char *path);
+
 /* Uses of a module; -1 if it is not loaded. */
 int module_refs(const char *name);
 
