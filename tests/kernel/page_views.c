@@ -308,7 +308,7 @@ int main(int argc, char **argv)
 	run("children", processes);
 	run("another process's memory", others_memory);
 	run("bad input", wrong);
-	test_rounds(rounds ? (unsigned int)atoi(rounds) : 30);
+	test_rounds(rounds ? (unsigned int)atoi(rounds) : 22);
 	if (p2pdma)
 		test_p2pdma();
 	else
