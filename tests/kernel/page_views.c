@@ -155,6 +155,56 @@ static void processes(void)
 	none_left();
 }
 
+/* ---- memory of another process, at the same address ---- */
+
+struct twin {
+	struct process process;
+	uint32_t handle;
+	uint64_t va;
+};
+static struct twin *twin;	/* shared with that process */
+
+/* It has the descriptor and the handle, and memory of its own where the other one has its. */
+static int child_twin(int peer, void *arg)
+{
+	uint64_t va = 0;
+	const char *why = "";
+	int file;
+
+	if (!hear(peer))
+		return 0;
+	file = receive(peer);
+	MUST(file >= 0 && memory_open(&why));
+	for (int tries = 0; va != twin->va && tries < 32; tries++)
+		va = gpu_alloc(SEEN_LENGTH);
+	CHECK(va == twin->va);
+	FAILS(ENXIO, pages(file, twin->handle, 0, 0, 0));
+	FAILS(ENXIO, pages(file, twin->handle, PEERDMA_PAGES_PERSISTENT, 0, 0));
+	return 0;
+}
+
+/* Forked before this process has memory of the GPU. */
+static void twin_begin(void)
+{
+	twin = shared_memory(sizeof(*twin));
+	twin->process = begin(child_twin, NULL);
+}
+
+static void others_memory(void)
+{
+	struct seen s;
+
+	seen_make(&s, 0);
+	twin->handle = s.handle;
+	twin->va = s.va;
+	say(twin->process.peer);
+	pass(twin->process.peer, s.file);
+	CHECK(finish(&twin->process) == 0);
+	seen_free(&s);
+	seen_end(&s);
+	none_left();
+}
+
 /* ---- bad input ---- */
 
 static void wrong(void)
@@ -235,6 +285,7 @@ int main(int argc, char **argv)
 		test_unload();
 		return check_end("page views");
 	}
+	twin_begin();
 	if (!memory_open(&why)) {
 		printf("no GPU memory: %s\n", why);
 		return 1;
@@ -255,8 +306,9 @@ int main(int argc, char **argv)
 	run("unpin and the last close end a view", after_unpin);
 	run("paths", paths);
 	run("children", processes);
+	run("another process's memory", others_memory);
 	run("bad input", wrong);
-	test_rounds(rounds ? (unsigned int)atoi(rounds) : 30);
+	test_rounds(rounds ? (unsigned int)atoi(rounds) : 22);
 	if (p2pdma)
 		test_p2pdma();
 	else

@@ -241,8 +241,9 @@ static void long_read(struct seen *s)
 
 static void no_limit(void)
 {
+	struct peerdma_pin_args a;
+	int ring, error, file;
 	struct seen s;
-	int ring, error;
 
 	seen_make(&s, 0);
 	long_read(&s);
@@ -250,11 +251,15 @@ static void no_limit(void)
 	seen_make(&s, 0);
 	CHECK(register_buffer(s.view, SEEN_LENGTH, &ring) == EOPNOTSUPP);
 	close(ring);
+	/* On each kernel, also where io_uring registers no buffer in a file: a long pin as ibv_reg_mr() has it. */
+	file = dev_open();
+	FAILS(EFAULT, pin(file, s.view, SEEN_LENGTH, PEERDMA_PIN_HOST, &a));
 	seen_free(&s);
 	CHECK(kept("page view") == 0);
 	seen_end(&s);
 
 	seen_make(&s, PEERDMA_PAGES_PERSISTENT);
+	WORKS(pin(file, s.view, SEEN_LENGTH, PEERDMA_PIN_HOST, &a));
 	error = register_buffer(s.view, SEEN_LENGTH, &ring);
 	/* Before 6.2 io_uring registers no buffer in a file. */
 	CHECK(!error || error == EOPNOTSUPP);
@@ -266,9 +271,11 @@ static void no_limit(void)
 	CHECK(read_into(&s) == (ssize_t)SEEN_LENGTH && !memcmp(s.view, bytes, SEEN_LENGTH));
 	CHECK(kept("page view") == 1);
 	seen_end(&s);
-	/* A registered buffer is kept, however long it takes. */
+	/* A long pin and a registered buffer are kept, however long it takes. */
+	CHECK(UNTIL(kept("parked page view") == 1));
+	close(file);
 	if (!error)
-		CHECK(UNTIL(kept("parked page view") == 1));
+		CHECK(kept("parked page view") == 1);
 	close(ring);
 	none_left();
 }
