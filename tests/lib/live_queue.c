@@ -435,14 +435,20 @@ static void direct_only(void)
 	int fd = make_file(2 * ALIGN);
 	gpu_ptr memory;
 
-	CHECK(!cu.cuMemAlloc_v2(&memory, 2 * ALIGN), "GPU memory");
+	CHECK(!cu.cuMemAlloc_v2(&memory, 8 * ALIGN), "GPU memory");
 	CHECK(!peerdma_file_open(cache, fd, PEERDMA_FILE_DIRECT_ONLY, &only), "a file: %s", peerdma_last_error());
-	io[0] = io_of(only, false, pointer(memory), ALIGN, ALIGN);
-	io[1] = io_of(only, false, pointer(memory + ALIGN), 100, 0);
+	/* The file ends in the middle of the first one. */
+	io[0] = io_of(only, false, pointer(memory), 2 * ALIGN, ALIGN);
+	io[1] = io_of(only, false, pointer(memory + 2 * ALIGN), 100, 0);
 	EXPECT(peerdma_file_submit(queue, ios, 2), 0);
 	EXPECT(peerdma_file_wait(queue, done, 2, 2, -1), 2);
 	EXPECT(io[0].result, direct ? (long long)ALIGN : -EOPNOTSUPP);
 	EXPECT(io[1].result, -EOPNOTSUPP);
+	CHECK(!ftruncate(fd, 0) && !ftruncate(fd, 3 * ALIGN + 512), "another size");
+	io[0] = io_of(only, false, pointer(memory), 8 * ALIGN, 0);
+	EXPECT(peerdma_file_submit(queue, ios, 1), 0);
+	EXPECT(peerdma_file_wait(queue, done, 1, 2, -1), 1);
+	EXPECT(io[0].result, direct ? (long long)(3 * ALIGN + 512) : -EOPNOTSUPP);
 	peerdma_file_close(only);
 	peerdma_file_queue_close(queue);
 	cu.cuMemFree_v2(memory);
