@@ -18,7 +18,7 @@ CC	?= cc
 export PATH := $(PATH):/usr/sbin:/sbin
 SERIES	:= 6.1 6.12
 
-.PHONY: help demo demo-rdma demo-storage demo-capture demo-mpi check check-fast check-thirdparty check-gpu check-more debug-kernel check-debug \
+.PHONY: help demo demo-rdma demo-storage demo-capture demo-pipeline demo-mpi check check-fast check-thirdparty check-gpu check-more debug-kernel check-debug \
 	check-debug-rounds check-arm64 check-kernel mutate bench fuzz user user-setup modules modules-all vm-shell install \
 	install-modules install-softgpu install-peer-core uninstall-modules deb rpm site check-packages style clean distclean
 
@@ -31,6 +31,7 @@ help:
 	@echo '  make demo-rdma MODE=one   the same in one machine'
 	@echo '  make demo-storage         files on an NVMe disk, read into GPU memory and written from it by the disk itself'
 	@echo '  make demo-capture         frames of a camera, written into GPU memory by a frame grabber itself'
+	@echo '  make demo-pipeline        two machines: camera, GPU, RDMA, GPU, file; no leg through host memory'
 	@echo '  make demo-mpi             MPI and OpenSHMEM over UCX on memory of all kinds, in one machine; the first time it'
 	@echo '                            builds UCX and Open MPI (half an hour); MODE=two: between two machines, over RDMA'
 	@echo '  make check                all tests, in virtual machines too (about 20 minutes on 2 cores)'
@@ -86,6 +87,9 @@ demo-storage:
 
 demo-capture:
 	$(call run-demo,capture)
+
+demo-pipeline:
+	$(call run-demo,pipeline)
 
 demo-mpi:
 	$(call run-demo,mpi)

@@ -261,10 +261,19 @@ with open(sys.argv[2], "w") as script:
     script.write("# vm: --cpus 1 --gpus 2\n# vm: --gpus 1 --cpus 1\n# vm-more: --gpus 3\n")
 for kernel, more in (None, False), ("7.2", False), (None, True):
     print(run.configurations(sys.argv[2], kernel, more))
+# What older kernels lack.
+with open(sys.argv[2], "w") as script:
+    script.write("# vm: --gpus 1\n# vm-newer: --gpus {2,3}\n")
+for kernel, more in (None, False), ("6.12", True), ("debug-7.2", False), (None, True):
+    print(run.configurations(sys.argv[2], kernel, more))
 END
 expect "--cpus 1, with and without --kernel and --more" "['--cpus 1 --gpus 2', '--gpus 1 --cpus 1']
 ['--gpus 2 --kernel 7.2', '--gpus 1 --kernel 7.2']
-['--gpus 2', '--gpus 1', '--gpus 3']" "$(python3 "$work/processors.py" "$top" "$work/script")"
+['--gpus 2', '--gpus 1', '--gpus 3']
+['--gpus 1']
+['--gpus 1 --kernel 6.12']
+['--gpus 1 --kernel debug-7.2', '--gpus 2 --kernel debug-7.2', '--gpus 3 --kernel debug-7.2']
+['--gpus 1', '--gpus 2 --kernel 7.2', '--gpus 3 --kernel 7.2']" "$(python3 "$work/processors.py" "$top" "$work/script")"
 
 vm --no-such-option -- true >"$work/stdout" 2>&1
 expect "a wrong option" 125 $?

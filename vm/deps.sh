@@ -33,7 +33,7 @@ mutate="python3-clang"
 site="mkdocs mkdocs-material scdoc man-db python3"
 # What draws the pictures that are checked.
 pictures="gir1.2-rsvg-2.0 python3-gi-cairo fonts-dejavu-core"
-check="$user $modules $vm $deb $rdma $pictures v4l-utils gnuplot-nox udev jq libfabric-dev libucx0 clang libclang-rt-14-dev g++ cmake sparse perl"
+check="$user $modules $vm $deb $rdma $pictures v4l-utils gnuplot-nox udev jq xfsprogs libfabric-dev libucx0 clang libclang-rt-14-dev g++ cmake sparse perl"
 
 usage() {
 	echo "usage: vm/deps.sh [--list] process|user|modules|vm|rdma|mpi|debug-kernel|bench|arm64|deb|lint|rpm|bare|mutate|site|check..." >&2

@@ -99,6 +99,28 @@ enum peerdma_path_reason peerdma_path_decide(const struct peerdma_path_facts *fa
 	return facts->redirected ? PEERDMA_REASON_ACS : PEERDMA_REASON_IOMMU;
 }
 
+/*
+ * Linux has no rule for QEMU's bridges, and gives bus addresses below a switch also where an IOMMU
+ * translates.  A real switch carries those to the peer.  QEMU's lets its IOMMU translate them,
+ * and the data is lost.
+ */
+enum peerdma_path_reason peerdma_path_decide_pages(const struct peerdma_path_facts *facts)
+{
+	enum peerdma_path_reason reason;
+
+	if (facts->common_port && !facts->redirected) {
+		if (facts->translated && facts->emulated)
+			return PEERDMA_REASON_BUS_LOST;
+		return facts->same_function ? PEERDMA_REASON_SAME_FUNCTION : PEERDMA_REASON_SWITCH;
+	}
+	reason = through(facts);
+	if (reason == PEERDMA_REASON_EMULATED || reason == PEERDMA_REASON_PASSED_THROUGH)
+		reason = PEERDMA_REASON_UNKNOWN_BRIDGE;
+	if (facts->redirected && peerdma_path_rule(reason)->verdict == PEERDMA_PATH_NOT_SUPPORTED)
+		return PEERDMA_REASON_ACS;
+	return reason;
+}
+
 static const void *meet(const struct peerdma_path_tree *tree, const void *a, const void *b)
 {
 	const void *other;
@@ -204,6 +226,11 @@ static const struct peerdma_path_rule rules[PEERDMA_REASONS] = {
 		PEERDMA_PATH_NOT_SUPPORTED, "dma-range",
 		"the client's host bridge does not let the address in (dma-ranges)",
 		"move both devices below one PCIe switch",
+	},
+	[PEERDMA_REASON_BUS_LOST] = {
+		PEERDMA_PATH_NOT_SUPPORTED, "bus-lost",
+		"Linux's p2pdma uses bus addresses below a switch, and QEMU's IOMMU translates them all the same",
+		"boot with iommu=pt",
 	},
 };
 

@@ -10,6 +10,9 @@
  *    goes up to the IOMMU and down again: the host bridge must forward it.
  *  - QEMU's host bridges forward what QEMU's own devices send each other.
  *
+ * Struct pages of p2pdma are mapped by the kernel itself, which asks no one: for these the rules
+ * are Linux's own.
+ *
  *        host bridge              IOMMU, and the table below
  *          root port
  *            switch: upstream     BUS_ADDRESS: the paths meet in a port below the host
@@ -57,6 +60,7 @@ enum peerdma_path_reason {
 	PEERDMA_REASON_NOT_PCI,
 	PEERDMA_REASON_BAR_END,
 	PEERDMA_REASON_DMA_RANGE,
+	PEERDMA_REASON_BUS_LOST,	/* of pages only */
 	PEERDMA_REASONS
 };
 
@@ -98,6 +102,8 @@ struct peerdma_path_facts {
 
 /* Pure: no locks, does not sleep. */
 enum peerdma_path_reason peerdma_path_decide(const struct peerdma_path_facts *facts);
+/* The same for memory that has struct pages of p2pdma, and is mapped by way of them. */
+enum peerdma_path_reason peerdma_path_decide_pages(const struct peerdma_path_facts *facts);
 
 /* The PCI functions of a machine, as far as the walk needs them. */
 struct peerdma_path_tree {

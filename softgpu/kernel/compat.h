@@ -70,6 +70,13 @@ static inline int softgpu_file_mmap(struct file *file, struct vm_area_struct *vm
 #define SOFTGPU_NORESERVE	mk_vma_flags(VMA_NORESERVE_BIT)
 #endif
 
+/* 6.18: one parameter less. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define softgpu_get_pagemap(pfn)	get_dev_pagemap(pfn, NULL)
+#else
+#define softgpu_get_pagemap(pfn)	get_dev_pagemap(pfn)
+#endif
+
 /* 6.4: a class no longer names its module. */
 static inline struct class *softgpu_class_create(const char *name)
 {

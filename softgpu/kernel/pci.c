@@ -64,7 +64,7 @@ static int pci_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = -ENOMEM;
 	if (!device->vram)
 		goto release;
-	err = softgpu_pages_add(device);
+	err = softgpu_pages_add(device, VRAM_BAR);
 	if (err)
 		goto unmap;
 	err = softgpu_device_add(device);

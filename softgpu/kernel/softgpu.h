@@ -32,7 +32,8 @@ struct softgpu_device {
 	u64 (*phys)(void *device, u64 offset);
 	struct device *parent;		/* NULL: none */
 	u8 uuid[16];
-	struct dev_pagemap *pagemap;	/* pages.c; NULL: no struct pages */
+	struct dev_pagemap *pagemap;	/* pages.c; NULL: no generic pages */
+	void *p2pmem;			/* p2pdma.c; NULL: no pages of p2pdma */
 	/* device.c sets the fields from here on */
 	u32 index;
 	struct dentry *debugfs;
@@ -53,8 +54,15 @@ int softgpu_pages_init(void);
  * add: after the BAR was mapped, and before the GPU is published.  0: also if the parameter
  * is off. remove: waits for everything that has a reference to the page map.
  */
-int softgpu_pages_add(struct softgpu_device *device);
+int softgpu_pages_add(struct softgpu_device *device, int bar);
 void softgpu_pages_remove(struct softgpu_device *device);
+
+/*
+ * p2pdma.c: pages of p2pdma for the BAR that is the device's memory.  add: 0, or -errno: there
+ * are none. remove: after such an add; waits as softgpu_pages_remove() does.
+ */
+int softgpu_p2pdma_add(struct softgpu_device *device, int bar);
+void softgpu_p2pdma_remove(struct softgpu_device *device);
 
 /* ---- gpus.c: the table of GPUs ---- */
 

@@ -175,6 +175,29 @@ static enum peerdma_path_verdict rule_of_linux(struct peerdma_path_facts facts)
 	return peerdma_path_rule(reason)->verdict;
 }
 
+/*
+ * Of memory with struct pages of p2pdma Linux's word is taken, but for the trap: QEMU loses what is
+ * sent to bus addresses below a switch, where an IOMMU translates.
+ */
+CASE(test_pages)
+{
+	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		const struct example *e = &examples[i];
+		enum peerdma_path_reason reason = peerdma_path_decide_pages(&e->facts);
+		const struct peerdma_path_rule *rule = peerdma_path_rule(reason);
+		bool trap = e->facts.emulated && e->facts.translated && e->facts.common_port && !e->facts.redirected;
+
+		if (rule->verdict != (trap ? NONE : e->linux_differs ? e->in_linux : e->verdict) ||
+		    (reason == PEERDMA_REASON_BUS_LOST) != trap)
+			fail_msg("%s: %s", e->name, rule->name);
+		/* It does not know QEMU's bridges, nor what peerdma.ko does with an IOMMU. */
+		if (reason == PEERDMA_REASON_EMULATED || reason == PEERDMA_REASON_PASSED_THROUGH || reason == PEERDMA_REASON_IOMMU)
+			fail_msg("%s: %s", e->name, rule->name);
+		if (e->facts.redirected && rule->verdict == NONE && reason != PEERDMA_REASON_ACS)
+			fail_msg("%s: %s", e->name, rule->name);
+	}
+}
+
 CASE(test_verdicts)
 {
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {

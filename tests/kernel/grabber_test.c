@@ -3,12 +3,13 @@
  * grabber_test.c - the frame grabber writes into GPU memory by DMA: through dma-bufs of CUDA and of the bridge, and through
  * page views; and the memory is taken back while frames arrive.
  *
- *	grabber_test [faulty N]
+ *	grabber_test [freed | faulty N]
  *
- * Every frame has a checksum of the camera's, so a frame that is not whole, or landed elsewhere, is noticed.  faulty: only the
- * Nth grabber, whose camera loses packets or sends others.
+ * Every frame has a checksum of the camera's, so a frame that is not whole, or landed elsewhere, is noticed.  freed: only
+ * frees under the stream, ROUNDS times two of them.  faulty: only the Nth grabber, whose camera loses packets or sends others.
  */
 #include <dlfcn.h>
+#include <sys/syscall.h>
 
 #include "../../peers/grabber/src/stream.h"
 #include "peerdma_test_gpu.h"
@@ -21,6 +22,7 @@
 #define DMABUF_HANDLE	1	/* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 
 static char device[32];
+static int rounds = 2;		/* of freeing memory under a stream */
 
 struct place {
 	int file;		/* /dev/peerdma, or -1 */
@@ -128,7 +130,7 @@ static void take_frames(struct stream *s, struct place places[], int count)
 	for (int i = 0; i < count; i++) {
 		MUST(!stream_take(s, FRAME_MS, &t));
 		CHECK(!t.error);
-		CHECK(whole(places[t.index].va, s->length, &number));
+		CHECK(whole(places[t.index].va, s->picture, &number));
 		EXPECT(number, t.sequence);
 		CHECK(last == UINT32_MAX || number > last);
 		last = number;
@@ -168,57 +170,63 @@ static void bridge_memory(void)
 	stream_into(bridge_place);
 }
 
-/* The memory goes back while frames arrive, and to the next owner: no byte of a frame lands there. */
-static void freed(void)
+/* Frames after a buffer was freed: until it has come back, and so many of the others are whole. */
+static void go_on(struct stream *s, struct place places[], unsigned int gone, unsigned int frames)
 {
-	char *pattern = malloc(MIB), *seen = malloc(MIB);
+	unsigned int good = 0;
+	bool back = false;
+	uint32_t number;
+	struct taken t;
+
+	while (!back || good < frames) {
+		MUST(!stream_take(s, FRAME_MS, &t));
+		if (t.index == gone) {
+			CHECK(!back);
+			back = true;
+			continue;
+		}
+		/* A frame that was arriving may be torn by the pause. */
+		if (!t.error)
+			good += CHECK(whole(places[t.index].va, s->picture, &number) && number == t.sequence);
+		EXPECT(stream_queue(s, t.index, places[t.index].fd, NULL), 0);
+	}
+}
+
+/* The memory goes back while frames arrive, and to the next owner: no byte of a frame lands there. */
+static void free_two(char *pattern, char *seen)
+{
 	struct place places[BUFFERS];
 	struct stream s;
+	uint64_t next;
 
-	memset(pattern, 0x5a, MIB);
 	begin_stream(&s);
 	import_places(&s, places, bridge_place);
 	EXPECT(stream_start(&s), 0);
 	take_frames(&s, places, 3);
-	for (int round = 0; round < BUFFERS - 2; round++) {
-		unsigned int errors = 0, good = 0;
-		uint32_t number;
-		uint64_t next;
-		struct taken t;
-
+	for (unsigned int gone = 0; gone < 2; gone++) {
 		usleep(r(60000));
-		CHECK(!cu.MemFree(places[round].va));
-		next = gpu_alloc(places[round].length);
-		CHECK(!cu.MemcpyHtoD(next, pattern, places[round].length));
-		while (!errors || good < 6) {
-			MUST(!stream_take(&s, FRAME_MS, &t));
-			if (t.error) {
-				/* This one, and a frame that was torn by that. */
-				errors += t.index == (unsigned int)round;
-				if (t.index == (unsigned int)round)
-					continue;
-			} else {
-				CHECK(t.index != (unsigned int)round || !errors);
-				good += t.index != (unsigned int)round &&
-					whole(places[t.index].va, s.length, &number) && number == t.sequence;
-			}
-			if (t.index == (unsigned int)round) {
-				/* It was whole before the memory went: to be queued again, it must be mapped. */
-				CHECK(stream_queue(&s, t.index, places[t.index].fd, NULL) < 0);
-				errors++;
-				continue;
-			}
-			EXPECT(stream_queue(&s, t.index, places[t.index].fd, NULL), 0);
-		}
-		CHECK(stream_queue(&s, (unsigned int)round, places[round].fd, NULL) < 0);
-		CHECK(!cu.MemcpyDtoH(seen, next, places[round].length));
-		CHECK(!memcmp(pattern, seen, places[round].length));
+		CHECK(!cu.MemFree(places[gone].va));
+		next = gpu_alloc(places[gone].length);
+		CHECK(!cu.MemcpyHtoD(next, pattern, places[gone].length));
+		go_on(&s, places, gone, 6);
+		CHECK(stream_queue(&s, gone, places[gone].fd, NULL) < 0);
+		CHECK(!cu.MemcpyDtoH(seen, next, places[gone].length));
+		CHECK(!memcmp(pattern, seen, places[gone].length));
 		CHECK(!cu.MemFree(next));
 	}
 	EXPECT(stream_stop(&s), 0);
 	stream_close(&s);
 	for (int i = 0; i < BUFFERS; i++)
-		end_place(&places[i], i < BUFFERS - 2);
+		end_place(&places[i], i < 2);
+}
+
+static void freed(void)
+{
+	char *pattern = malloc(MIB), *seen = malloc(MIB);
+
+	memset(pattern, 0x5a, MIB);
+	for (int i = 0; i < rounds; i++)
+		free_two(pattern, seen);
 	free(pattern);
 	free(seen);
 }
@@ -266,7 +274,7 @@ static void host_frames(struct stream *s, void *at[], bool user)
 	EXPECT(stream_start(s), 0);
 	for (int i = 0; i < 8; i++) {
 		MUST(!stream_take(s, FRAME_MS, &t));
-		CHECK(!t.error && frame_whole(at[t.index], s->length, &number) && number == t.sequence);
+		CHECK(!t.error && frame_whole(at[t.index], s->picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(s, t.index, -1, user ? at[t.index] : NULL), 0);
 	}
 	EXPECT(stream_stop(s), 0);
@@ -370,14 +378,14 @@ static void page_views(void)
 	EXPECT(stream_start(&s), 0);
 	for (int i = 0; i < 12; i++) {
 		MUST(!stream_take(&s, FRAME_MS, &t));
-		CHECK(!t.error && whole(places[t.index].va, s.length, &number) && number == t.sequence);
+		CHECK(!t.error && whole(places[t.index].va, s.picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(&s, t.index, -1, at[t.index]), 0);
 	}
 	/* A free succeeds, and the memory stays what it is until the stream has let go. */
 	CHECK(!cu.MemFree(places[2].va));
 	for (int i = 0; i < 8; i++) {
 		MUST(!stream_take(&s, FRAME_MS, &t));
-		CHECK(!t.error && frame_whole(at[t.index], s.length, &number) && number == t.sequence);
+		CHECK(!t.error && frame_whole(at[t.index], s.picture, &number) && number == t.sequence);
 		EXPECT(stream_queue(&s, t.index, -1, at[t.index]), 0);
 	}
 	EXPECT(stream_stop(&s), 0);
@@ -485,6 +493,7 @@ static void unbound(void)
 	link[n] = 0;
 	snprintf(slot, sizeof(slot), "%s", strrchr(link, '/') + 1);
 	/* The module stays as long as a program has it open; the device does not. */
+	CHECK(syscall(SYS_delete_module, "peerdma_grabber", O_NONBLOCK) && errno == EWOULDBLOCK);
 	must_write(slot, "/sys/bus/pci/drivers/peerdma_grabber/unbind");
 	do {
 		err = stream_take(&s, FRAME_MS, &t);
@@ -518,7 +527,7 @@ static void faulty(void)
 		if (t.error) {
 			torn++;
 		} else {
-			CHECK(whole(places[t.index].va, s.length, &number));
+			CHECK(whole(places[t.index].va, s.picture, &number));
 			EXPECT(number, t.sequence);
 			good++;
 		}
@@ -541,6 +550,8 @@ int main(int argc, char **argv)
 	void *cuda;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (getenv("ROUNDS"))
+		rounds = atoi(getenv("ROUNDS"));
 	MUST(memory_open(&why), "%s", why);
 	cuda = dlopen("libcuda.so.1", RTLD_NOW);
 	MUST(cuda);
@@ -549,6 +560,10 @@ int main(int argc, char **argv)
 	MUST(grabber_find(argc > 2 && !strcmp(argv[1], "faulty") ? (unsigned int)atoi(argv[2]) : 0, device));
 	if (argc > 2 && !strcmp(argv[1], "capture"))
 		capture_until_killed(atoi(argv[2]));
+	if (argc == 2) {
+		run("freed while frames arrive", freed);
+		return check_end("grabber");
+	}
 	if (argc > 2) {
 		run("a camera with faults", faulty);
 		return check_end("grabber");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Files and GPU memory: peerdma_file.h on ext4 on an NVMe disk, directly, where GPU memory has struct pages; and by copies,
+# Files and GPU memory: peerdma_file.h on ext4 and on xfs on an NVMe disk, directly, where GPU memory has struct pages; and by copies,
 # where it has none, and where the file is on no disk.
 # Then the demonstration, on the same disk.
 # vm-with: page-views
@@ -45,6 +45,12 @@ umount /mnt/disk
 files direct /dev/nvme0n1
 mount_disk
 PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile"
+umount /mnt/disk
+mount_disk xfs
+files direct /mnt/disk
+PEERDMA_PROVIDER=kernel "$BUILD/tests/cufile/cufile_test" /mnt/disk || die "cuFile on xfs"
+umount /mnt/disk
+mount_disk
 unload_modules softgpu nvidia peerdma peerdma_nvidia
 
 load_modules softgpu nvidia peerdma peerdma_nvidia

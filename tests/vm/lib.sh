@@ -58,11 +58,14 @@ capture_modules() {
 	modprobe -qa videodev videobuf2-v4l2 videobuf2-dma-sg || [ -e /sys/class/video4linux ] || die "no video4linux"
 }
 
-# mount_disk: an empty ext4 on it, at /mnt/disk.
+# mount_disk [xfs]: an empty ext4 on it, or another, at /mnt/disk.
 mount_disk() {
 	nvme_disk
-	modprobe -q ext4 || grep -qw ext4 /proc/filesystems || die "no ext4"
-	mkfs.ext4 -qF /dev/nvme0n1 || die "no file system on the disk"
+	modprobe -q "${1:-ext4}" || grep -qw "${1:-ext4}" /proc/filesystems || die "no ${1:-ext4}"
+	case ${1:-ext4} in
+	ext4)	mkfs.ext4 -qF /dev/nvme0n1 ;;
+	*)	"mkfs.$1" -qf /dev/nvme0n1 ;;
+	esac || die "no file system on the disk"
 	mkdir -p /mnt/disk
 	mount /dev/nvme0n1 /mnt/disk || die "the disk cannot be mounted"
 }

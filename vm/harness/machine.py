@@ -18,8 +18,12 @@ from .kernel import arch, ticks_per_second
 from .paths import call, tool
 
 TOPOLOGIES = ("ports", "switch", "sockets")
-# NVMe disks without a file: one reads as zeros and forgets what is written, the other keeps it as long as the machine runs.
-DISKS = {"zeros": "driver=null-co,read-zeroes=on,size=64M", "scratch": "driver=null-co,read-zeroes=on,size=64M,snapshot=on"}
+# NVMe disks without a file: one reads as zeros and forgets what is written, one keeps it as long as the machine runs, and one
+# is as the first, but reads of the sector at 32 MiB fail, and writes of the one at 40 MiB.
+DISKS = {"zeros": "driver=null-co,read-zeroes=on,size=64M", "scratch": "driver=null-co,read-zeroes=on,size=512M,snapshot=on",
+         "bad": "driver=blkdebug,image.driver=null-co,image.read-zeroes=on,image.size=64M,"
+                "inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.sector=65536,inject-error.0.once=off,"
+                "inject-error.1.event=none,inject-error.1.iotype=write,inject-error.1.sector=81920,inject-error.1.once=off"}
 IOMMUS = ("off", "on", "pt")
 # The guest must fail, not wait: panics and oopses end it at once. The limits
 # are above the usual ones since an emulated processor on a busy machine is slow.

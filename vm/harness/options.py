@@ -83,7 +83,8 @@ def _parser():
     add("--vram-file", metavar="DIR", help="keep it in DIR/vram0, DIR/vram1..., so that the host sees it too")
     add("--cards", type=_count, default=1, metavar="N", help="DMA cards: edu, 1234:11e8 (default 1)")
     add("--nvme", action="append", default=[], metavar="FILE", help='an NVMe disk on this image; "zeros", '
-        'which forgets what is written; or "scratch", 64 MiB that are gone afterwards; may be repeated')
+        'which forgets what is written; "bad", which also has a bad sector for reads at 32 MiB and one for writes at 40 MiB; '
+        'or "scratch", 512 MiB that are gone afterwards; may be repeated')
     add("--camera", action="append", default=[], metavar="COMMAND", help="a grabber card, e1000e, whose wire leads to this "
         'command\'s standard input, outside the guest, such as "camera --lose 100": docs/capture.md; may be repeated')
     add("--nics", type=_count, metavar="N", help="network adapters, virtio, all on one wire, with addresses (default 1 "

@@ -279,14 +279,16 @@ struct peerdma_export_args {
  *		USERPTR (EOPNOTSUPP).
  *	PERSISTENT		The pin's end does not end the view, and neither does free: the
  *		memory stays what it is until all files and mappings of the view are closed
- *		and nothing uses its pages.  All users are allowed.
+ *		and nothing uses its pages.  All users are allowed, unless the pages are p2pdma's:
+ *		those the kernel gives to O_DIRECT and io_uring's reads and writes only.
  *
  * Views of both kinds delay the removal of the GPU, until their pages are idle: a page view
  * cannot be taken from a persistent user.  Since Linux 6.17 a page that another view maps is not idle.
  *
- * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory by peerdma's rules, or its driver manages its
- * own DMA; ENODEV as for MAP.  Struct pages do not stop the
- * kernel from trying.  A file's device is known; that of a network socket is not.
+ * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory, or its driver manages its own DMA; ENODEV as
+ * for MAP.  For pages of p2pdma the kernel's own rules decide, which it also applies to each transfer.  For
+ * others, peerdma's: struct pages do not stop the kernel from trying.  A file's device is known; that of a
+ * network socket is not.
  *
  * EOPNOTSUPP also for memory without such pages (the kernel's log says so), of a provider
  * without persistent pins, of an imported dma-buf, and for host memory, whose own address can be

@@ -259,20 +259,28 @@ static void read_processor(struct peerdma_path_facts *facts)
 
 static const struct peerdma_path_tree tree = { .above = above, .redirects = redirects };
 
-/* by: the port that redirects, or NULL. */
-static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev *client,
-				       bool translated, const struct pci_dev **by)
+/* Returns the port that redirects, or NULL. */
+static const struct pci_dev *read_facts(struct pci_dev *provider, struct pci_dev *client,
+					bool translated, struct peerdma_path_facts *facts)
 {
-	struct peerdma_path_facts facts = {
+	*facts = (struct peerdma_path_facts) {
 		.translated = translated,
 		.emulated = provider->subsystem_vendor == PEERDMA_VENDOR_QEMU ||
 			client->subsystem_vendor == PEERDMA_VENDOR_QEMU,
 	};
+	read_processor(facts);
+	read_host_bridges(provider, client, facts);
+	return peerdma_path_walk(&tree, provider, client, facts);
+}
+
+/* by: the port that redirects, or NULL. */
+static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev *client,
+				       bool translated, const struct pci_dev **by)
+{
+	struct peerdma_path_facts facts;
 	enum peerdma_path_reason reason;
 
-	read_processor(&facts);
-	read_host_bridges(provider, client, &facts);
-	*by = peerdma_path_walk(&tree, provider, client, &facts);
+	*by = read_facts(provider, client, translated, &facts);
 	reason = peerdma_path_decide(&facts);
 	/*
 	 * A later kernel may know more host bridges.  It is not asked if only the IOMMU
@@ -284,6 +292,26 @@ static enum peerdma_path_reason decide(struct pci_dev *provider, struct pci_dev 
 	    pci_p2pdma_distance(provider, &client->dev, false) >= 0)
 		reason = PEERDMA_REASON_LINUX;
 	return reason;
+}
+
+/*
+ * Pages of p2pdma are mapped by the kernel, so its own answer decides, whatever the table says.
+ * Only where that would lose the data it is not enough.
+ */
+static enum peerdma_path_reason decide_pages(struct pci_dev *provider, struct pci_dev *client,
+					     bool translated, const struct pci_dev **by)
+{
+	struct peerdma_path_facts facts;
+	enum peerdma_path_reason reason;
+	bool supported, by_kernel;
+
+	*by = read_facts(provider, client, translated, &facts);
+	reason = peerdma_path_decide_pages(&facts);
+	supported = peerdma_path_rule(reason)->verdict != PEERDMA_PATH_NOT_SUPPORTED;
+	by_kernel = pci_p2pdma_distance(provider, &client->dev, false) >= 0;
+	if (supported == by_kernel || reason == PEERDMA_REASON_BUS_LOST)
+		return reason;
+	return by_kernel ? PEERDMA_REASON_LINUX : PEERDMA_REASON_UNKNOWN_BRIDGE;
 }
 
 /*
@@ -400,4 +428,25 @@ int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
 	    REGION_INTERSECTS && find_path(&memory, client, vouched, path))
 		remember(client, path, generation);
 	return path->verdict == PEERDMA_PATH_NOT_SUPPORTED ? -EOPNOTSUPP : 0;
+}
+
+int peerdma_path_check_pages(phys_addr_t phys, u64 length, struct device *client)
+{
+	struct resource memory = DEFINE_RES_MEM(phys, length);
+	struct pci_dev *provider, *pci_client = pci_function_of(client);
+	struct peerdma_path path = {};
+	const struct pci_dev *by = NULL;
+	int bar;
+
+	provider = find_owner(&memory, &bar);
+	if (!provider)
+		return -EOPNOTSUPP;
+	strscpy(path.provider, pci_name(provider), sizeof(path.provider));
+	set_reason(&path, pci_client ?
+		   decide_pages(provider, pci_client, peerdma_translated(client), &by) :
+		   PEERDMA_REASON_NOT_PCI);
+	if (path.verdict == PEERDMA_PATH_NOT_SUPPORTED)
+		refuse(&path, client, by);
+	pci_dev_put(provider);
+	return path.verdict == PEERDMA_PATH_NOT_SUPPORTED ? -EOPNOTSUPP : 0;
 }

@@ -49,6 +49,12 @@ int peerdma_path_check(phys_addr_t phys, u64 length, struct device *client,
 		       bool vouched, struct peerdma_path *path);
 
 /*
+ * The same for memory with struct pages of p2pdma, which the kernel maps by rules of its own:
+ * path_override and the memory's driver have no say.  Nothing is remembered.
+ */
+int peerdma_path_check_pages(phys_addr_t phys, u64 length, struct device *client);
+
+/*
  * Did an earlier peerdma_path_check() find and remember a path? If so, fills *path as that
  * call would.  Never sleeps.
  */

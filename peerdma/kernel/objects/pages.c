@@ -44,7 +44,7 @@ module_param_named(pages_timeout_ms, timeout_ms, uint, 0644);
 MODULE_PARM_DESC(pages_timeout_ms, "Milliseconds for which a revocation waits for I/O on a page view; after that its memory is parked (default 2000)");
 
 #define PAGES_MAGIC	0x70647067	/* "pdpg" */
-/* The reference count of a page of the provider's page map that has no user. */
+/* Of a page that has no user: may_lend(). */
 #define IDLE_COUNT	1
 #define LOOK_AGAIN_MIN	1	/* jiffies */
 #define LOOK_AGAIN_SOON	(HZ / 20)	/* ... at most, while a revocation waits */
@@ -431,6 +431,18 @@ static struct file *make_file(struct page_view *view)
 
 /* ---- making one ---- */
 
+/*
+ * May others than their driver hand out the pages of this map? A driver that wants to know of a
+ * page's last reference counts them itself.  One without a function for that keeps a reference
+ * to each page for as long as there is the map: so the pages are never free, and the count of
+ * one without another user is 1.
+ */
+static bool may_lend(const struct dev_pagemap *pagemap)
+{
+	return (pagemap->type == MEMORY_DEVICE_GENERIC ||
+		pagemap->type == MEMORY_DEVICE_PCI_P2PDMA) && !pagemap->ops;
+}
+
 /* A reference to the page map that all pages of the view are in: 0, or -EOPNOTSUPP. */
 static int find_pagemap(struct page_view *view)
 {
@@ -445,8 +457,7 @@ static int find_pagemap(struct page_view *view)
 		peerdma_pin_run(kept, at, step, &phys);
 		unlock(view);
 		found = peerdma_get_pagemap(PHYS_PFN(phys));
-		same = found && found->type == MEMORY_DEVICE_GENERIC &&
-		       (!view->pagemap || view->pagemap == found);
+		same = found && may_lend(found) && (!view->pagemap || view->pagemap == found);
 		if (same && !view->pagemap) {
 			view->pagemap = found;
 			continue;
@@ -541,11 +552,28 @@ static bool same_memory(struct page_view *view, const struct peerdma_pin *pin, u
 	return true;
 }
 
-/* By peerdma's rules, and by the device's DMA mask.  The provider is not asked: it would map. pin->lock held. */
+/*
+ * For pages of p2pdma the kernel asks this itself, with each transfer.  It takes the others for
+ * RAM, so there it is by peerdma's rules.
+ */
+static int check_path(struct page_view *view, struct peerdma_pin *pin, struct device *dev)
+{
+	phys_addr_t phys;
+	u64 n;
+
+	if (view->pagemap->type != MEMORY_DEVICE_PCI_P2PDMA)
+		return peerdma_map_path(pin, dev);
+	lock(view);
+	n = peerdma_pin_run(view->kept, view->offset, view->length, &phys);
+	unlock(view);
+	return peerdma_path_check_pages(phys, n, dev);
+}
+
+/* By the path, and by the device's DMA mask.  The provider is not asked: it would map. pin->lock held. */
 static int check_reach(struct page_view *view, struct peerdma_pin *pin, struct device *dev)
 {
 	u64 at, n, last = peerdma_translated(dev) ? U64_MAX : dma_get_mask(dev);
-	int err = peerdma_map_path(pin, dev);
+	int err = check_path(view, pin, dev);
 	phys_addr_t phys;
 
 	for (at = 0; !err && at < view->length; at += n) {

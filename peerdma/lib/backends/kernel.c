@@ -468,8 +468,8 @@ static int pages_failed(const struct peerdma_region *region, int ret)
 		return fail(ret, "peerdma_page_view: offset and length must be multiples of the CPU's page within the %llu pinned bytes",
 			    (unsigned long long)region->pinned_length);
 	case -EOPNOTSUPP:
-		return fail(ret, "peerdma_page_view: the memory's driver has made no struct pages for it that may be used so, "
-			    "or the device does not reach it; dmesg says which (softgpu: load it with pages=generic)");
+		return fail(ret, "peerdma_page_view: no usable struct pages, or the device does not reach the memory: dmesg says "
+			    "which (softgpu makes pages if it is loaded with pages=generic or pages=p2pdma)");
 	case -ENXIO:
 		return fail(ret, "peerdma_page_view: the memory is another process's");
 	case -ENODEV:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * check_reach.c - does peerdma.ko map the GPU's memory for its peers?  By the same rules as the
- * module's own check, and so with the same verdict; and does the path take a detour (ACS)?
+ * module's own check, and so with the same verdict; and does the path take a detour (ACS)?  And
+ * does the kernel itself, if the memory has struct pages of p2pdma?
  */
 #include <string.h>
 
@@ -180,6 +181,44 @@ static void detour(struct doctor *d, struct finding *f)
 	       "that gives devices to guests it does not trust");
 }
 
+/*
+ * Has p2pdma another answer for what it maps itself? Not said of what takes none of its pages, nor
+ * of the trap below a switch, which is a check of its own.
+ */
+static bool pages_differ(struct doctor *d, const struct pair *p, unsigned int client,
+			 const struct reach *r, enum reach_verdict v)
+{
+	enum device_kind kind = d->machine->devices[client].kind;
+	bool supported = peerdma_path_rule(r->pages)->verdict != PEERDMA_PATH_NOT_SUPPORTED;
+	char file[128];
+
+	return (kind == DEVICE_NVME || kind == DEVICE_GPU) && p->path != PATH_SELF && r->known &&
+	       (v != REACH_REFUSED) != supported &&
+	       kernel_config(d, "PCI_P2PDMA", file) == 'y';
+}
+
+static void say_pages(struct doctor *d, const struct pair *p, const struct reach *r)
+{
+	const struct peerdma_path_rule *rule = peerdma_path_rule(r->pages);
+	bool supported = rule->verdict != PEERDMA_PATH_NOT_SUPPORTED;
+	struct finding *f;
+
+	if (r->pages == PEERDMA_REASON_BUS_LOST)
+		return;
+	f = say_pair(d, supported ? VERDICT_OK : VERDICT_BROKEN, p, WAY(WAY_P2PDMA));
+	evidence(d, f, "Linux's p2pdma", "%s (%s): %s", verdict_text(rule->verdict), rule->name,
+		 rule->text);
+	evidence_bridge(d, f, r->provider_bridge);
+	if (supported)
+		return;
+	consequence(d, f, "%s: the kernel maps no struct pages of the one's memory for the other, and transfers fail (EINVAL)",
+		    rule->text);
+	if (!strncmp(rule->remedy, "move ", 5))
+		remedy_owner(d, f, "devices below one PCIe switch", "%s", rule->remedy);
+	else
+		remedy(d, f, "%s", rule->remedy);
+}
+
 static void one(struct doctor *d, const struct pair *p)
 {
 	const struct machine *m = d->machine;
@@ -189,10 +228,12 @@ static void one(struct doctor *d, const struct pair *p)
 	enum reach_verdict v;
 	struct reach r;
 	struct finding *f;
+	bool differ;
 
 	machine_reach(m, provider, client, &r);
 	v = judge(d, &r);
-	f = say_pair(d, verdict_of(v, how), p, WAYS_PCI);
+	differ = pages_differ(d, p, client, &r, v);
+	f = say_pair(d, verdict_of(v, how), p, differ ? WAYS_PCI & ~WAY(WAY_P2PDMA) : WAYS_PCI);
 	evidence_rules(d, f, p, &r);
 	switch (v) {
 	case REACH_UNKNOWN:
@@ -218,6 +259,8 @@ static void one(struct doctor *d, const struct pair *p)
 	case REACH_OK:
 		break;
 	}
+	if (differ)
+		say_pages(d, p, &r);
 }
 
 static void run(struct doctor *d)

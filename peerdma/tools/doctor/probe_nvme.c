@@ -16,6 +16,7 @@
 
 #include "peerdma.h"
 #include "probe.h"
+#include "storage.h"
 
 #define BLOCK 4096U
 
@@ -147,6 +148,12 @@ static void refused(struct doctor *d, const struct device *gpu, const struct dri
 		evidence(d, f, accesses[way].into, "%s", why[way]);
 	snprintf(path, sizeof(path), PCI_DEVICES "%s/p2pmem/size", gpu->name);
 	evidence_file(d, f, path);
+	if (storage_p2pmem(d, gpu)) {
+		consequence(d, f, "a program cannot have this drive read into the GPU's memory: it has struct pages of p2pdma (p2pmem), but the kernel "
+			    "or peerdma.ko refuses the path between the two");
+		remedy(d, f, "see the finding about the peer-to-peer path");
+		return;
+	}
 	consequence(d, f, "a program cannot have this drive read into the GPU's memory: Linux's nvme driver takes pages, which this memory has none "
 		    "of (p2pmem), and no dma-bufs; whether a driver of the GPU's maker could do it for files was not tried");
 	remedy(d, f, "gdscheck -p, and gdsio -V, move data so and compare it, where GPUDirect Storage is installed");

@@ -2,6 +2,7 @@
 /*
  * storage.c - is GPUDirect Storage a matter on this machine?
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "storage.h"
@@ -34,4 +35,12 @@ bool storage_wanted(struct doctor *d)
 			return true;
 	}
 	return storage_installed(d);
+}
+
+bool storage_p2pmem(struct doctor *d, const struct device *gpu)
+{
+	char path[128], size[24];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "%s/p2pmem/size", gpu->name);
+	return !tree_word(d->tree, path, size, sizeof(size)) && strcmp(size, "0");
 }

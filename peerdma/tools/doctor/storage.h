@@ -29,5 +29,8 @@ bool storage_installed(struct doctor *d);
 /* That, or the administrator needs it. */
 bool storage_wanted(struct doctor *d);
 
+/* The GPU's memory has struct pages of p2pdma: its driver has made some. */
+bool storage_p2pmem(struct doctor *d, const struct device *gpu);
+
 /* storage_mounts.c: notes on the file systems and RAIDs of the drives. */
 void storage_mounts(struct doctor *d);

@@ -147,8 +147,11 @@ static void p2pdma(struct doctor *d, const struct path *p, struct way_fact *out)
 	else if (gpu_of(d, p)->vendor == VENDOR_AMD ||
 		 (gpu_of(d, p)->vendor == VENDOR_NVIDIA && peer_is(d, p, DEVICE_NVME)))
 		fact(out, STATE_WORKS, NULL, NULL);
+	else if (device_is_softgpu(gpu_of(d, p)) && storage_p2pmem(d, gpu_of(d, p)))
+		fact(out, STATE_WORKS, NULL, NULL);
 	else
-		fact(out, STATE_FAILS, "the GPU's driver gives the kernel no struct pages of its memory", NULL);
+		fact(out, STATE_FAILS, "the GPU's driver gives the kernel no struct pages of its memory",
+		     device_is_softgpu(gpu_of(d, p)) ? "load softgpu with pages=p2pdma" : NULL);
 }
 
 /* Memory that the processor addresses as its own, on a NUMA node of the GPU: any driver that takes user memory takes it. */

@@ -189,6 +189,7 @@ unsigned int path_bridges(const struct machine *m, unsigned int device, int meet
 struct reach {
 	bool known;			/* else `reason' depends on what could not be read */
 	enum peerdma_path_reason reason;
+	enum peerdma_path_reason pages;		/* the same by way of struct pages of p2pdma */
 	struct peerdma_path_facts facts;
 	int provider_bridge, client_bridge;	/* the functions that stand for them; -1: none */
 	/* A function on the way whose ACS could not be read; -1: none */

@@ -120,6 +120,7 @@ void machine_reach(const struct machine *m, unsigned int provider, unsigned int 
 	facts->translated = b->iommu == IOMMU_TRANSLATING;
 	peerdma_path_walk(&tree, a, b, facts);
 	out->reason = peerdma_path_decide(facts);
+	out->pages = peerdma_path_decide_pages(facts);
 	out->passes_translated = facts->redirected && passes_translated(m, provider, client);
 	out->known = *a->host && *b->host;
 	/* Four cases at most; a fact that could not be read matters only if they differ. */

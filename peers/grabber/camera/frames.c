@@ -51,7 +51,8 @@ static void start(struct camera *c, const struct grabber_order *order)
 	c->frame_bytes = ntohl(order->frame_bytes);
 	c->interval_us = ntohl(order->interval_us);
 	if (c->frame_bytes > LARGEST_FRAME || !c->frame_bytes || c->frame_bytes % GRABBER_BLOCK ||
-	    (uint64_t)c->height * c->bytes_per_line > c->frame_bytes || !c->interval_us) {
+	    (uint64_t)c->height * c->bytes_per_line > c->frame_bytes || !c->interval_us ||
+	    (uint64_t)c->height * c->bytes_per_line < sizeof(struct grabber_stamp)) {
 		fprintf(stderr, "camera: no such picture: %ux%u, %u bytes a line, %u a frame, %u us\n",
 			c->width, c->height, c->bytes_per_line, c->frame_bytes, c->interval_us);
 		return;
@@ -85,6 +86,7 @@ void camera_order(struct camera *c, const struct grabber_order *order)
 static void draw(const struct camera *c, struct frame *frame)
 {
 	struct grabber_stamp stamp = { .frame = htonl(frame->number), .time_us = htobe64(now_us()) };
+	size_t rest = (size_t)c->height * c->bytes_per_line - sizeof(stamp);
 
 	for (uint32_t y = 0; y < c->height; y++) {
 		uint8_t *line = frame->bytes + (size_t)y * c->bytes_per_line;
@@ -93,7 +95,7 @@ static void draw(const struct camera *c, struct frame *frame)
 			line[x] = ((x + frame->number) & 32 ? 200 : 60) + (y & 31);
 	}
 	memcpy(stamp.magic, GRABBER_STAMP, sizeof(stamp.magic));
-	stamp.crc = htonl(crc32(0, frame->bytes + sizeof(stamp), c->frame_bytes - sizeof(stamp)));
+	stamp.crc = htonl(crc32(0, frame->bytes + sizeof(stamp), rest));
 	memcpy(frame->bytes, &stamp, sizeof(stamp));
 }
 

@@ -132,7 +132,7 @@ static bool begin_surfaces(struct demo *d, struct stream *s)
 /* Takes a frame and looks at it in GPU memory.  False: none came. */
 static bool take(struct demo *d, struct stream *s, struct taken *t, struct tally *tally)
 {
-	char *bytes = malloc(s->length);
+	char *bytes = malloc(s->picture);
 	uint32_t number = 0;
 	int err = stream_take(s, FRAME_MS, t);
 
@@ -143,8 +143,8 @@ static bool take(struct demo *d, struct stream *s, struct taken *t, struct tally
 	}
 	if (t->error)
 		tally->errors++;
-	else if (gpu_read(&d->gpus[0], bytes, d->surfaces[t->index].gpu, s->length, &d->why) &&
-		 frame_whole(bytes, s->length, &number) && number == t->sequence)
+	else if (gpu_read(&d->gpus[0], bytes, d->surfaces[t->index].gpu, s->picture, &d->why) &&
+		 frame_whole(bytes, s->picture, &number) && number == t->sequence)
 		tally->whole++;
 	else
 		tally->wrong++;
@@ -230,8 +230,8 @@ static void by_host(struct demo *d)
 	}
 	ok = ok && !stream_start(&s);
 	for (unsigned int n = 0; ok && n < frames; n++) {
-		ok = !stream_take(&s, FRAME_MS, &t) && gpu_write(&d->gpus[0], gpu, at[t.index], s.length, &d->why);
-		whole += ok && frame_whole(at[t.index], s.length, &number);
+		ok = !stream_take(&s, FRAME_MS, &t) && gpu_write(&d->gpus[0], gpu, at[t.index], s.picture, &d->why);
+		whole += ok && frame_whole(at[t.index], s.picture, &number);
 		ok = ok && !stream_queue(&s, t.index, -1, NULL);
 	}
 	stream_stop(&s);

@@ -67,7 +67,7 @@ struct grabber_order {
 	__be16 stream;			/* any number; another for each start */
 	__be32 width, height;		/* pixels */
 	__be32 bytes_per_line;
-	__be32 frame_bytes;	/* a multiple of GRABBER_BLOCK: zeros follow the last line */
+	__be32 frame_bytes;	/* a multiple of GRABBER_BLOCK: zeros follow the picture */
 	__be32 interval_us;		/* from one frame to the next */
 } __attribute__((packed));
 
@@ -78,7 +78,7 @@ struct grabber_order {
 struct grabber_stamp {
 	__u8 magic[8];			/* GRABBER_STAMP */
 	__be32 frame;
-	__be32 crc;			/* CRC-32 (zlib's) of all bytes behind the stamp */
+	__be32 crc;			/* CRC-32 (zlib's) of the rest of the picture */
 	__be64 time_us;			/* when it was taken, by the camera's clock */
 } __attribute__((packed));
 

@@ -37,7 +37,8 @@ static void done(struct grabber_ring *ring, struct grabber_buffer *buffer,
 	vb->field = V4L2_FIELD_NONE;
 	vb->sequence = ring->frame;
 	vb2_set_plane_payload(&vb->vb2_buf, 0,
-			      state == VB2_BUF_STATE_DONE ? ring->picture.frame_bytes : 0);
+			      state == VB2_BUF_STATE_DONE ?
+			      ring->picture.bytes_per_line * ring->picture.height : 0);
 	vb2_buffer_done(&vb->vb2_buf, state);
 }
 

@@ -32,7 +32,7 @@ struct grabber_buffer {
 /* What a camera is told. */
 struct grabber_picture {
 	u32 width, height, fourcc, bytes_per_line;
-	u32 frame_bytes;		/* a multiple of GRABBER_BLOCK */
+	u32 frame_bytes;		/* in whole blocks of GRABBER_BLOCK; the picture may be less */
 	u32 interval_us;
 };
 

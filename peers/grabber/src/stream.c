@@ -81,6 +81,7 @@ int stream_open(struct stream *s, const char *path, unsigned int width, unsigned
 	if (err)
 		close(s->fd);
 	s->length = f.fmt.pix.sizeimage;
+	s->picture = (size_t)f.fmt.pix.bytesperline * f.fmt.pix.height;
 	return err;
 }
 

@@ -11,7 +11,8 @@
 struct stream {
 	int fd;
 	enum v4l2_memory memory;
-	size_t length;			/* bytes of a buffer */
+	size_t length;			/* bytes of a buffer: at least those of a picture */
+	size_t picture;			/* bytes of a picture */
 };
 
 struct taken {
@@ -35,7 +36,7 @@ int stream_stop(struct stream *s);
 /* Waits for a frame; -ETIMEDOUT: none came. */
 int stream_take(struct stream *s, int timeout_ms, struct taken *taken);
 
-/* Is this a whole frame of the camera's? Its number, if it has a stamp. */
+/* Is this a whole picture of the camera's? Its number, if it has a stamp. */
 bool frame_whole(const void *bytes, size_t length, uint32_t *number);
 
 #endif
