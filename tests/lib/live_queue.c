@@ -329,7 +329,8 @@ static void random_operations(bool with_cancel)
 	lanes_compare(fd);
 	CHECK(!readable(queue), "nothing waits");
 	CHECK(!peerdma_file_counters(file, &c), "counters");
-	CHECK(direct ? c.direct : !c.direct, "%llu bytes directly, %llu copied: %s", (unsigned long long)c.direct, (unsigned long long)c.copied, c.why);
+	CHECK(direct ? c.direct : !c.direct, "%llu bytes directly, %llu copied: %s", (unsigned long long)c.direct,
+	      (unsigned long long)c.copied, c.why);
 	CHECK(!with_cancel || cancelled, "of %zu operations some were cancelled before they began", done);
 	CHECK(c.copied && c.host, "%llu bytes copied, %llu of host memory", (unsigned long long)c.copied, (unsigned long long)c.host);
 	CHECK(ring ? queue->by_ring : !queue->by_ring, "%llu by io_uring, %llu by threads, of %zu; %u cancelled",
@@ -479,7 +480,8 @@ static void closed(void)
 	CHECK(n >= 0, "how many have not begun: %d", n);
 	EXPECT(peerdma_file_wait(queue, done, MANY, MANY, -1), (long long)MANY);
 	for (size_t i = 0; i < MANY; i++) {
-		CHECK(io[i].result == -ECANCELED || (io[i].result >= 0 && io[i].result <= (long long)PIECE), "operation %zu ends with %lld", i, (long long)io[i].result);
+		CHECK(io[i].result == -ECANCELED || (io[i].result >= 0 && io[i].result <= (long long)PIECE),
+		      "operation %zu ends with %lld", i, (long long)io[i].result);
 		count += io[i].result == -ECANCELED;
 	}
 	CHECK(count <= n, "%d of %d had transferred nothing", count, n);
@@ -533,7 +535,8 @@ static void freed(bool exact)
 		CHECK(!cu.cuMemAlloc_v2(&other, 8 * BIG) && !cu.cuMemsetD8_v2(other, 'n', 8 * BIG), "new memory");
 		EXPECT(peerdma_file_wait(queue, done, 8 - (size_t)round % 3, 8, -1), 8 - round % 3);
 		for (size_t i = 0; i < 8; i++) {
-			CHECK(io[i].result == (long long)io[i].length || io[i].result == -ESTALE, "round %d, operation %zu: %lld", round, i, (long long)io[i].result);
+			CHECK(io[i].result == (long long)io[i].length || io[i].result == -ESTALE,
+			      "round %d, operation %zu: %lld", round, i, (long long)io[i].result);
 			/* The library has not looked at its end before the free. */
 			CHECK(!ring || !direct || io[i].cookie || io[i].length < BIG || io[i].result == -ESTALE,
 			      "round %d, operation %zu, of freed memory: %lld", round, i, (long long)io[i].result);
