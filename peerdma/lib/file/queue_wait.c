@@ -25,11 +25,14 @@ static bool step_over(struct step *step, int result, ssize_t *n)
 	return true;
 }
 
-/* The ring's own errors, not the file's: a thread makes the transfer, and learns what is the matter. */
-static bool of_ring(int result)
+/*
+ * Errors that a thread looks into, by making the transfer once more: the ring's own; and those of the disk, because the kernel
+ * gives transfers that lie side by side to the disk as one, and then one bad sector fails all of them.
+ */
+static bool look_into(int result)
 {
-	return result == -EAGAIN || result == -EINTR || result == -ECANCELED ||
-	       result == -EOPNOTSUPP || result == -ENOSYS;
+	return result < 0 && result != -EINVAL && result != -EFAULT && result != -EREMOTEIO &&
+	       result != -EEXIST;
 }
 
 /* True: there is another step, which op->step is. */
@@ -54,7 +57,7 @@ static struct op *completed(struct queue *q, struct op *op, int result)
 {
 	bool more;
 
-	if (of_ring(result)) {
+	if (look_into(result)) {
 		queue_to_threads(q, op);
 		return NULL;
 	}
