@@ -21,6 +21,13 @@ static CUdeviceptr gpu;
 static char *memory;		/* gpu, as cuFile takes it */
 static unsigned char bytes[LENGTH];
 
+/* Names that clients' sources use though no function here takes them: cuda-python's bindings, built for the newest library. */
+_Static_assert(CUFILE_PARAM_POSIX_POOL_SLAB_COUNT == 1 && CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_COUNT == 3 &&
+	       sizeof(CUFileArrayConfigParameter_t) == sizeof(int), "parameters that are arrays");
+_Static_assert(CUFILE_P2PDMA == 0 && CUFILE_NVIDIA_PEERMEM == 4 && sizeof(CUfileP2PFlags_t) == sizeof(int), "1.16's flags");
+_Static_assert(CU_FILE_POSIX_IO_MODE == CU_FILE_VANILLA_POSIX_IO_MODE, "one flag, old and new name");
+_Static_assert(CU_FILE_RDMA_REGISTER == 1 && CU_FILE_RDMA_RELAXED_ORDERING == 2, "flags of a buffer");
+
 static int make_file(void)
 {
 	char path[300];
