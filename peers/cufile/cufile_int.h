@@ -114,7 +114,8 @@ void stats_count(enum counted what, bool ok);
 /* A transfer has ended, which began at this time. */
 void stats_transfer(bool write, ssize_t n, uint64_t began_ns);
 uint64_t now_ns(void);
-/* parameters.c */
+/* parameters.c.  settle, with the lock: as the driver is opened, a size that is out of range becomes its default. */
+void parameters_settle(void);
 size_t parameter_size(CUFileSizeTConfigParameter_t param);
 void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
 void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value);

@@ -29,8 +29,10 @@ CUfileOpError driver_use(void)
 
 	lock();
 	error = open_once();
-	if (!error && !state.opened)
+	if (!error && !state.opened) {
+		parameters_settle();
 		state.opened = 1;
+	}
 	unlock();
 	return error;
 }
@@ -41,8 +43,8 @@ EXPORT CUfileError_t cuFileDriverOpen(void)
 
 	lock();
 	error = open_once();
-	if (!error)
-		state.opened++;
+	if (!error && !state.opened++)
+		parameters_settle();
 	unlock();
 	return status(error);
 }

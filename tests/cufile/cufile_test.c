@@ -284,10 +284,16 @@ static void driver(void)
 	EXPECT(cuFileUseCount(), 0);
 	STATUS(cuFileDriverClose(), CU_FILE_DRIVER_NOT_INITIALIZED);
 	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64), CU_FILE_SUCCESS);
-	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 1UL << 40), CU_FILE_INVALID_VALUE);
+	/* As on an H200's machine: the opening of the driver puts the default in the place of what is out of range. */
+	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, 1UL << 40), CU_FILE_SUCCESS);
+	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, &value), CU_FILE_SUCCESS);
+	EXPECT(value, 1UL << 40);
 	STATUS(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1), CU_FILE_INVALID_VALUE);
 	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &min, &max), CU_FILE_SUCCESS);
-	CHECK(min <= 64 && max >= 64);
+	CHECK(min == 1 && max == 256);
+	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB, &min, &max), CU_FILE_SUCCESS);
+	CHECK(min == 4 && max == UINT32_MAX);
+	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROFILE_STATS, &min, &max), CU_FILE_INVALID_VALUE);
 	STATUS(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, "/tmp"), CU_FILE_SUCCESS);
 	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
 	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
@@ -297,6 +303,8 @@ static void driver(void)
 	STATUS(cuFileSetParameterBool(CUFILE_PARAM_FORCE_COMPAT_MODE, true), CU_FILE_DRIVER_ALREADY_OPEN);
 	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value), CU_FILE_SUCCESS);
 	EXPECT(value, 64);
+	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, &value), CU_FILE_SUCCESS);
+	EXPECT(value, 128);
 	STATUS(cuFileGetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, &on), CU_FILE_SUCCESS);
 	CHECK(on);
 	STATUS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)), CU_FILE_SUCCESS);
