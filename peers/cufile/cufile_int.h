@@ -5,7 +5,7 @@
  *	batch.c, async.c	transfers in batches, and in streams
  *	io.c			cuFileRead() and cuFileWrite()
  *	handle.c, buffer.c	registered files and buffers
- *	driver.c		open, close, properties
+ *	driver.c, bar.c		open, close, properties; the size of a GPU's BAR
  *	parameters.c, stats.c	settings and counters
  *	worker.c		one thread that makes transfers for others
  *

@@ -156,11 +156,3 @@ EXPORT CUfileError_t cuFileDriverSetPollMode(bool poll, size_t kb)
 		parameter_set_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, poll);
 	return ret;
 }
-
-EXPORT CUfileError_t cuFileGetBARSizeInKB(int index, size_t *size)
-{
-	(void)index;
-	if (!size)
-		return status(CU_FILE_INVALID_VALUE);
-	return status(CU_FILE_PLATFORM_NOT_SUPPORTED);
-}

@@ -5,7 +5,9 @@
  *
  *	cufile_test FOLDER
  */
+#include <ctype.h>
 #include <fcntl.h>
+#include <inttypes.h>
 
 #include "../check.h"
 #include "cufile.h"
@@ -322,6 +324,41 @@ static void driver(void)
 	CHECK(!strcmp(cufileop_status_error(CU_FILE_BATCH_FULL), "the batch is full"));
 }
 
+/* The largest of the BARs that the kernel lists; 0: the GPU is no PCI device. */
+static uint64_t largest_bar(void)
+{
+	uint64_t begin, end, largest = 0;
+	char id[32], path[128];
+	FILE *list;
+
+	MUST(!cuDeviceGetPCIBusId(id, sizeof(id), 0));
+	for (char *c = id; *c; c++)
+		*c = (char)tolower(*c);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", id);
+	list = fopen(path, "r");
+	if (!list)
+		return 0;
+	for (int i = 0; i < 6 && fscanf(list, "%" SCNx64 " %" SCNx64 " %*x", &begin, &end) == 2; i++)
+		largest = end > begin && end - begin + 1 > largest ? end - begin + 1 : largest;
+	fclose(list);
+	return largest;
+}
+
+/* -1, 1 and NULL as on an H200's machine, which says 268435456 of its BAR1 of 256 GiB. */
+static void bar(void)
+{
+	uint64_t bytes = largest_bar();
+	size_t kb = 0;
+	int count;
+
+	MUST(!cuDeviceGetCount(&count));
+	STATUS(cuFileGetBARSizeInKB(0, NULL), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(-1, &kb), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(count, &kb), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(0, &kb), bytes ? CU_FILE_SUCCESS : CU_FILE_PLATFORM_NOT_SUPPORTED);
+	EXPECT(kb, bytes / 1024);
+}
+
 static void statistics(void)
 {
 	CUfileStatsLevel1_t one;
@@ -374,6 +411,7 @@ int main(int argc, char **argv)
 	wrong_buffers();
 	batches();
 	streams();
+	bar();
 	statistics();
 	return check_end("cuFile");
 }
