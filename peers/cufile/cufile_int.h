@@ -3,7 +3,7 @@
  * cufile_int.h - what the files of this libcufile share.  It has the cuFile API on libpeerdma's peerdma_file.h.
  *
  *	batch.c, async.c	transfers in batches, and in streams
- *	io.c			cuFileRead() and cuFileWrite()
+ *	io.c, managed.c		cuFileRead() and cuFileWrite(); of managed memory
  *	handle.c, buffer.c	registered files and buffers
  *	driver.c, bar.c		open, close, properties; the size of a GPU's BAR
  *	parameters.c, stats.c	settings and counters
@@ -34,6 +34,7 @@ struct handle {
 	struct handle *next;
 	struct peerdma_file *file;
 	int fd; /* the caller's number */
+	int cached; /* lock: the file without O_DIRECT, of managed.c; -1: not needed so far */
 	unsigned int users; /* lock: transfers under way */
 	bool gone; /* lock: deregistered; the last user frees it */
 };
@@ -78,6 +79,8 @@ struct transfer {
 	off_t file_offset, memory_offset;
 	bool write;
 };
+/* managed.c: bytes or -errno; -ENXIO: this is not managed memory. */
+ssize_t managed_make(struct handle *h, char *memory, const struct transfer *t);
 /* io.c: the number of bytes; -1 and errno; or minus a CUfileOpError. */
 ssize_t transfer_make(const struct transfer *t);
 

@@ -31,6 +31,8 @@ static ssize_t with_handle(struct handle *h, const struct transfer *t)
 		return -CU_FILE_INVALID_VALUE;
 	n = t->write ? peerdma_file_write(h->file, memory, t->size, (uint64_t)t->file_offset)
 		     : peerdma_file_read(h->file, memory, t->size, (uint64_t)t->file_offset);
+	if (n == -ENXIO)
+		n = managed_make(h, memory, t);
 	stats_transfer(t->write, n, began);
 	return n < 0 ? failed(n) : n;
 }

@@ -98,6 +98,44 @@ static void data(void)
 
 /* ---- misuse ---- */
 
+/* Managed memory: transferred through the page cache, and not registered.  As on an H200's machine. */
+static void managed(void)
+{
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUdeviceptr address;
+	unsigned char *m;
+
+	MUST(!cuMemAllocManaged(&address, 65536, CU_MEM_ATTACH_GLOBAL));
+	m = (unsigned char *)(uintptr_t)address;
+	STATUS(cuFileBufRegister(m, 65536, 0), CU_FILE_CUDA_MEMORY_TYPE_INVALID);
+	memcpy(m, bytes, 65536);
+	EXPECT(cuFileWrite(fh, m, 65536, 0, 0), 65536);
+	EXPECT(cuFileWrite(fh, m, 100, 65536, 0), 100);
+	memset(m, 0, 65536);
+	EXPECT(cuFileRead(fh, m, 65536, 0, 0), 65536);
+	CHECK(!memcmp(m, bytes, 65536));
+	EXPECT(cuFileRead(fh, m, 8192, 65536, 7), 100);
+	CHECK(!memcmp(m + 7, bytes, 100));
+	EXPECT(cuFileRead(fh, m, 8192, 1 << 20, 0), 0);
+	cuFileHandleDeregister(fh);
+	EXPECT(cuFileRead(fh, m, 8192, 0, 0), -1);
+	MUST(!cuMemFree(address));
+	close(fd);
+	fd = open("/proc/self/exe", O_RDONLY);
+	MUST(fd >= 0);
+	fh = handle(fd);
+	MUST(!cuMemAllocManaged(&address, 65536, CU_MEM_ATTACH_GLOBAL));
+	errno = 0;
+	EXPECT(cuFileWrite(fh, (void *)(uintptr_t)address, 4096, 0, 0), -1);
+	EXPECT(errno, EBADF);
+	EXPECT(cuFileRead(fh, (void *)(uintptr_t)address, 4, 0, 0), 4);
+	CHECK(!memcmp((void *)(uintptr_t)address, "\177ELF", 4));
+	MUST(!cuMemFree(address));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
 static void wrong_handles(void)
 {
 	CUfileDescr_t d = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = -1 };
@@ -407,6 +445,7 @@ int main(int argc, char **argv)
 	memory = (char *)(uintptr_t)gpu;
 	driver();
 	data();
+	managed();
 	wrong_handles();
 	wrong_buffers();
 	batches();
