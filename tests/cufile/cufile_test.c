@@ -58,11 +58,16 @@ static void fill(unsigned char seed)
 	MUST(!cuMemcpyHtoD(gpu, bytes, LENGTH));
 }
 
-static bool gpu_is_same(void)
+static bool memory_is(CUdeviceptr at, size_t length)
 {
 	static unsigned char back[LENGTH];
 
-	return !cuMemcpyDtoH(back, gpu, LENGTH) && !memcmp(back, bytes, LENGTH);
+	return !cuMemcpyDtoH(back, at, length) && !memcmp(back, bytes, length);
+}
+
+static bool gpu_is_same(void)
+{
+	return memory_is(gpu, LENGTH);
 }
 
 static bool file_is_same(int fd)
@@ -309,6 +314,30 @@ static void streams(void)
 	close(fd);
 }
 
+/* Memory that nothing has used before, and an odd length: what pinning it asks of CUDA must not wait for the stream itself. */
+static void new_in_stream(void)
+{
+	size_t size = 65536 + 992;
+	off_t zero = 0, at = 4096;
+	ssize_t written = -5, moved = -5;
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUdeviceptr from, to;
+	CUstream stream;
+
+	MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) && !cuMemAlloc(&from, 1 << 20) && !cuMemAlloc(&to, 1 << 20));
+	MUST(!cuMemcpyHtoD(from, bytes, size) && !cuMemsetD8(to, 0, 1 << 20));
+	STATUS(cuFileWriteAsync(fh, (void *)(uintptr_t)from, &size, &zero, &zero, &written, stream), CU_FILE_SUCCESS);
+	STATUS(cuFileReadAsync(fh, (void *)(uintptr_t)to, &size, &zero, &at, &moved, stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamSynchronize(stream));
+	EXPECT(written, (ssize_t)size);
+	EXPECT(moved, (ssize_t)size);
+	CHECK(memory_is(to + 4096, size));
+	MUST(!cuStreamDestroy(stream) && !cuMemFree(from) && !cuMemFree(to));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
 /* ---- the driver, parameters, statistics ---- */
 
 static void driver(void)
@@ -450,6 +479,7 @@ int main(int argc, char **argv)
 	wrong_buffers();
 	batches();
 	streams();
+	new_in_stream();
 	bar();
 	statistics();
 	return check_end("cuFile");
