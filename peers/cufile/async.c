@@ -59,6 +59,8 @@ static void make(struct job *job)
 	ssize_t n = transfer_make(&(struct transfer){ r->fh, r->base, *r->size, *r->file_offset,
 						      *r->memory_offset, r->write });
 
+	if (n == -1 && errno == EBADF)
+		n = -CU_FILE_INVALID_FILE_OPEN_FLAG; /* the file is open for the other direction */
 	*r->moved = n == -1 ? -errno : n;
 	unpin(r); /* here, since functions that CUDA calls must not call CUDA */
 	pthread_mutex_lock(&r->lock);

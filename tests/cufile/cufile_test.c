@@ -314,6 +314,26 @@ static void streams(void)
 	close(fd);
 }
 
+/* KvikIO's test looks for these words. */
+static void wrong_way_in_stream(void)
+{
+	size_t size = 4096;
+	off_t zero = 0;
+	ssize_t moved = -5;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	CUfileHandle_t fh;
+	CUstream stream;
+
+	MUST(fd >= 0 && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	fh = handle(fd);
+	STATUS(cuFileWriteAsync(fh, memory, &size, &zero, &zero, &moved, stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamSynchronize(stream) && !cuStreamDestroy(stream));
+	EXPECT(moved, -CU_FILE_INVALID_FILE_OPEN_FLAG);
+	CHECK(!strcmp(CUFILE_ERRSTR((int)moved), "unsupported file open flags"));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
 /* Memory that nothing has used before, and an odd length: what pinning it asks of CUDA must not wait for the stream itself. */
 static void new_in_stream(void)
 {
@@ -480,6 +500,7 @@ int main(int argc, char **argv)
 	batches();
 	streams();
 	new_in_stream();
+	wrong_way_in_stream();
 	bar();
 	statistics();
 	return check_end("cuFile");

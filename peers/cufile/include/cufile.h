@@ -46,7 +46,7 @@ extern "C" {
 	X(CU_FILE_INVALID_MAPPING_SIZE, 16, "more than can be pinned") \
 	X(CU_FILE_INVALID_MAPPING_RANGE, 17, "the mapping's range is invalid") \
 	X(CU_FILE_INVALID_FILE_TYPE, 18, "not a file that can be transferred") \
-	X(CU_FILE_INVALID_FILE_OPEN_FLAG, 19, "the file is not open in a way that fits") \
+	X(CU_FILE_INVALID_FILE_OPEN_FLAG, 19, "unsupported file open flags") \
 	X(CU_FILE_DIO_NOT_SET, 20, "the file is open without O_DIRECT") \
 	X(CU_FILE_INVALID_VALUE, 22, "invalid argument") \
 	X(CU_FILE_MEMORY_ALREADY_REGISTERED, 23, "the buffer is registered already") \
