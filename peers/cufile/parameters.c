@@ -17,7 +17,8 @@ static struct {
 	[CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB] = { 16384, 64, 16384, 16384 },
 	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB] = { 131072, 0, 268435456, 131072 },
 	[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB] = { 1024, 64, 16384, 1024 },
-	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = { 33554432, 64, 268435456, 33554432 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = { 33554432, 64, 268435456,
+								    33554432 },
 	[CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE] = { 128, 1, 256, 128 },
 	[CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB] = { 4, 4, SIZE_MAX / 1024 - 3, 4 },
 	[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS] = { 5, 1, 1000, 5 },
@@ -50,7 +51,9 @@ static struct {
 void parameters_settle(void)
 {
 	for (size_t i = 0; i < SIZES; i++) {
-		if (sizes[i].max && (sizes[i].value < sizes[i].min || sizes[i].value > sizes[i].max))
+		bool above = sizes[i].value > sizes[i].max;
+
+		if (sizes[i].max && (sizes[i].value < sizes[i].min || above))
 			sizes[i].value = sizes[i].initial;
 	}
 }
