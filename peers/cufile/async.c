@@ -13,10 +13,45 @@ struct request {
 	const off_t *file_offset, *memory_offset;
 	ssize_t *moved;
 	bool write;
+	struct peerdma_cached *pin; /* of GPU memory, or NULL */
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	bool over;
 };
+
+/*
+ * Pinning asks CUDA to synchronize later copies (SYNC_MEMOPS), which waits for the GPU's work: in the stream it would wait for
+ * itself.  So the program's thread pins, and the whole allocation, for size and offset are read later.  NULL: host memory; or it
+ * is too large, and then the range that is known now is pinned, if that can be.
+ */
+static struct peerdma_cached *pin(const struct request *r)
+{
+	struct peerdma_memory memory = { .size = sizeof(memory) };
+	struct peerdma_cached *hold;
+
+	if (peerdma_query(state.ctx, r->base, &memory) || memory.kind != PEERDMA_KIND_DEVICE)
+		return NULL;
+	if (!peerdma_cache_get(state.cache, (void *)(uintptr_t)memory.base, memory.length, &hold))
+		return hold;
+	if (!peerdma_cache_get(state.cache, (char *)r->base + *r->memory_offset, *r->size, &hold))
+		return hold;
+	return NULL;
+}
+
+static void unpin(struct request *r)
+{
+	if (r->pin)
+		peerdma_cache_put(state.cache, r->pin);
+	r->pin = NULL;
+}
+
+static void request_free(struct request *r)
+{
+	unpin(r);
+	pthread_cond_destroy(&r->ended);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
 
 static struct transfer begin(struct job *job)
 {
@@ -30,7 +65,10 @@ static void ended(struct job *job, ssize_t n)
 {
 	struct request *r = (struct request *)job;
 
+	if (n == -1 && errno == EBADF)
+		n = -CU_FILE_INVALID_FILE_OPEN_FLAG; /* the file is open for the other direction */
 	*r->moved = n == -1 ? -errno : n;
+	unpin(r); /* here, since functions that CUDA calls must not call CUDA */
 	pthread_mutex_lock(&r->lock);
 	r->over = true;
 	pthread_cond_signal(&r->ended);
@@ -51,9 +89,7 @@ static void in_stream(void *arg)
 			pthread_cond_wait(&r->ended, &r->lock);
 		pthread_mutex_unlock(&r->lock);
 	}
-	pthread_cond_destroy(&r->ended);
-	pthread_mutex_destroy(&r->lock);
-	free(r);
+	request_free(r);
 }
 
 typedef CUresult launch_fn(CUstream stream, void (*fn)(void *arg), void *arg);
@@ -80,6 +116,7 @@ static CUfileError_t submit(const struct request *what, CUstream stream)
 	if (!r)
 		return status(CU_FILE_NOMEM_ERROR);
 	*r = *what;
+	r->pin = pin(r);
 	r->job.context = current_context();
 	r->job.begin = begin;
 	r->job.ended = ended;
@@ -88,7 +125,7 @@ static CUfileError_t submit(const struct request *what, CUstream stream)
 	error = launch(stream, in_stream, r);
 	if (!error)
 		return status(CU_FILE_SUCCESS);
-	free(r);
+	request_free(r);
 	return (CUfileError_t){ CU_FILE_CUDA_DRIVER_ERROR, error };
 }
 

@@ -3,9 +3,9 @@
  * cufile_int.h - what the files of this libcufile share.  It has the cuFile API on libpeerdma's peerdma_file.h.
  *
  *	batch.c, async.c	transfers in batches, and in streams
- *	io.c			cuFileRead() and cuFileWrite()
+ *	io.c, managed.c		cuFileRead() and cuFileWrite(); of managed memory
  *	handle.c, buffer.c	registered files and buffers
- *	driver.c		open, close, properties
+ *	driver.c, bar.c		open, close, properties; the size of a GPU's BAR
  *	parameters.c, stats.c	settings and counters
  *	config.c		cufile.json
  *	worker.c		one thread that makes transfers for streams
@@ -35,6 +35,7 @@ struct handle {
 	struct handle *next;
 	struct peerdma_file *file;
 	int fd; /* the caller's number */
+	int cached; /* lock: the file without O_DIRECT, of managed.c; -1: not needed so far */
 	unsigned int users; /* lock: transfers under way */
 	bool gone; /* lock: deregistered; the last user frees it */
 };
@@ -86,6 +87,8 @@ ssize_t transfer_prepare(const struct transfer *t, struct handle **h);
 void transfer_io(const struct transfer *t, const struct handle *h, struct peerdma_file_io *io);
 /* io.c: what libpeerdma says, as cuFileRead() returns it: -1 and errno, or minus a CUfileOpError. */
 ssize_t transfer_failed(ssize_t error);
+/* managed.c: bytes or -errno; -ENXIO: this is not managed memory. */
+ssize_t managed_make(struct handle *h, char *memory, const struct transfer *t);
 
 /* worker.c: a function of the CUDA that the program has loaded; NULL: there is none. */
 void *cuda_function(const char *name);
@@ -130,7 +133,8 @@ uint64_t stats_begin(void);
 /* A transfer has ended, which began then. */
 void stats_transfer(bool write, ssize_t n, uint64_t began_ns);
 uint64_t now_ns(void);
-/* parameters.c */
+/* parameters.c.  settle, with the lock: as the driver is opened, a size that is out of range becomes its default. */
+void parameters_settle(void);
 size_t parameter_size(CUFileSizeTConfigParameter_t param);
 void parameter_set_size(CUFileSizeTConfigParameter_t param, size_t value);
 void parameter_set_bool(CUFileBoolConfigParameter_t param, bool value);

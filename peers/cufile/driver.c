@@ -30,8 +30,10 @@ CUfileOpError driver_use(void)
 	parameters_ready();
 	lock();
 	error = open_once();
-	if (!error && !state.opened)
+	if (!error && !state.opened) {
+		parameters_settle();
 		state.opened = 1;
+	}
 	unlock();
 	return error;
 }
@@ -43,8 +45,8 @@ EXPORT CUfileError_t cuFileDriverOpen(void)
 	parameters_ready();
 	lock();
 	error = open_once();
-	if (!error)
-		state.opened++;
+	if (!error && !state.opened++)
+		parameters_settle();
 	unlock();
 	return status(error);
 }
@@ -155,12 +157,4 @@ EXPORT CUfileError_t cuFileDriverSetPollMode(bool poll, size_t kb)
 	if (!ret.err)
 		parameter_set_bool(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, poll);
 	return ret;
-}
-
-EXPORT CUfileError_t cuFileGetBARSizeInKB(int index, size_t *size)
-{
-	(void)index;
-	if (!size)
-		return status(CU_FILE_INVALID_VALUE);
-	return status(CU_FILE_PLATFORM_NOT_SUPPORTED);
 }

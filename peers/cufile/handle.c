@@ -54,6 +54,7 @@ static CUfileOpError reg(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 	if (!h)
 		return CU_FILE_NOMEM_ERROR;
 	h->fd = descr->handle.fd;
+	h->cached = -1;
 	ret = peerdma_file_open(state.cache, h->fd,
 				parameter_bool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE)
 					? 0
@@ -110,6 +111,8 @@ void handle_put(struct handle *h)
 	unlock();
 	if (last) {
 		peerdma_file_close(h->file);
+		if (h->cached >= 0)
+			close(h->cached);
 		free(h);
 	}
 }

@@ -74,6 +74,8 @@ static ssize_t make(const struct transfer *t)
 	began = stats_begin();
 	n = t->write ? peerdma_file_write(h->file, memory, t->size, offset)
 		     : peerdma_file_read(h->file, memory, t->size, offset);
+	if (n == -ENXIO)
+		n = managed_make(h, memory, t);
 	stats_transfer(t->write, n, began);
 	handle_put(h);
 	return n < 0 ? transfer_failed(n) : n;

@@ -5,21 +5,23 @@
  */
 #include "cufile_int.h"
 
+/* Defaults and ranges are those of libcufile 1.15.1.  max 0: without a range. */
 static struct {
-	size_t value, min, max;
+	size_t value, min, max, initial;
 } sizes[] = {
-	[CUFILE_PARAM_PROFILE_STATS] = { 0, 0, 3 },
-	[CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH] = { 128, 0, 1024 },
-	[CUFILE_PARAM_EXECUTION_MAX_IO_THREADS] = { 4, 0, 64 },
-	[CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB] = { 8192, 64, 16777216 },
-	[CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM] = { 4, 0, 64 },
-	[CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB] = { 16384, 4, 16777216 },
-	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB] = { 131072, 4, 16777216 },
-	[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB] = { 1024, 4, 16777216 },
-	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = { 33554432, 4, 1073741824 },
-	[CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE] = { 128, 1, 4096 },
-	[CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB] = { 4, 0, 16777216 },
-	[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS] = { 0, 0, 3600000 },
+	[CUFILE_PARAM_PROFILE_STATS] = { 0, 0, 0, 0 },
+	[CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH] = { 128, 1, 256, 128 },
+	[CUFILE_PARAM_EXECUTION_MAX_IO_THREADS] = { 4, 0, 32, 4 },
+	[CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB] = { 8192, 4, UINT32_MAX, 8192 },
+	[CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM] = { 4, 0, 8, 4 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB] = { 16384, 64, 16384, 16384 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB] = { 131072, 0, 268435456, 131072 },
+	[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB] = { 1024, 64, 16384, 1024 },
+	[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB] = { 33554432, 64, 268435456,
+								    33554432 },
+	[CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE] = { 128, 1, 256, 128 },
+	[CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB] = { 4, 4, SIZE_MAX / 1024 - 3, 4 },
+	[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS] = { 5, 1, 1000, 5 },
 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
@@ -44,6 +46,17 @@ static struct {
 	int n;
 } slabs = { { 4, 1024, 16384 }, { 128, 64, 64 }, 3 };
 
+/* Lock. */
+void parameters_settle(void)
+{
+	for (size_t i = 0; i < SIZES; i++) {
+		bool above = sizes[i].value > sizes[i].max;
+
+		if (sizes[i].max && (sizes[i].value < sizes[i].min || above))
+			sizes[i].value = sizes[i].initial;
+	}
+}
+
 /* ---- cufile.json, which is read before a setting is used or made ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,7 +68,8 @@ void parameters_ready(void)
 
 bool parameter_take_size(int param, size_t value)
 {
-	bool fits = value >= sizes[param].min && value <= sizes[param].max;
+	bool fits = !sizes[param].max ||
+		    (value >= sizes[param].min && value <= sizes[param].max);
 
 	if (fits)
 		sizes[param].value = value;
@@ -141,8 +155,7 @@ EXPORT CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param,
 {
 	CUfileOpError error = may_set();
 
-	if (!error &&
-	    ((unsigned int)param >= SIZES || value < sizes[param].min || value > sizes[param].max))
+	if (!error && (unsigned int)param >= SIZES)
 		error = CU_FILE_INVALID_VALUE;
 	if (!error)
 		parameter_set_size(param, value);
@@ -152,7 +165,7 @@ EXPORT CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param,
 EXPORT CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min,
 						   size_t *max)
 {
-	if (!min || !max || (unsigned int)param >= SIZES)
+	if (!min || !max || (unsigned int)param >= SIZES || !sizes[param].max)
 		return status(CU_FILE_INVALID_VALUE);
 	*min = sizes[param].min;
 	*max = sizes[param].max;

@@ -83,11 +83,24 @@ static void begin(struct job *job)
 		worker.under_way++;
 }
 
+/* A queue does not know managed memory. */
+static ssize_t managed(const struct transfer *t)
+{
+	struct handle *h = handle_get(t->fh);
+	ssize_t n = h ? managed_make(h, (char *)t->base + t->memory_offset, t) : -ENXIO;
+
+	if (h)
+		handle_put(h);
+	return n;
+}
+
 static void end(struct job *job)
 {
 	ssize_t n = job->io.result;
 
 	worker.under_way--;
+	if (n == -ENXIO)
+		n = managed(&job->transfer);
 	stats_transfer(job->transfer.write, n, job->began);
 	job->ended(job, n < 0 ? transfer_failed(n) : n);
 }

@@ -5,9 +5,11 @@
  *
  *	cufile_test FOLDER
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <inttypes.h>
 
 #include "../check.h"
 #include "cufile.h"
@@ -22,6 +24,13 @@ static const char *folder;
 static CUdeviceptr gpu;
 static char *memory;		/* gpu, as cuFile takes it */
 static unsigned char bytes[LENGTH];
+
+/* Names that clients' sources use though no function here takes them: cuda-python's bindings, built for the newest library. */
+_Static_assert(CUFILE_PARAM_POSIX_POOL_SLAB_COUNT == 1 && CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_COUNT == 3 &&
+	       sizeof(CUFileArrayConfigParameter_t) == sizeof(int), "parameters that are arrays");
+_Static_assert(CUFILE_P2PDMA == 0 && CUFILE_NVIDIA_PEERMEM == 4 && sizeof(CUfileP2PFlags_t) == sizeof(int), "1.16's flags");
+_Static_assert(CU_FILE_POSIX_IO_MODE == CU_FILE_VANILLA_POSIX_IO_MODE, "one flag, old and new name");
+_Static_assert(CU_FILE_RDMA_REGISTER == 1 && CU_FILE_RDMA_RELAXED_ORDERING == 2, "flags of a buffer");
 
 static int make_file(void)
 {
@@ -51,11 +60,16 @@ static void fill(unsigned char seed)
 	MUST(!cuMemcpyHtoD(gpu, bytes, LENGTH));
 }
 
-static bool gpu_is_same(void)
+static bool memory_is(CUdeviceptr at, size_t length)
 {
 	static unsigned char back[LENGTH];
 
-	return !cuMemcpyDtoH(back, gpu, LENGTH) && !memcmp(back, bytes, LENGTH);
+	return !cuMemcpyDtoH(back, at, length) && !memcmp(back, bytes, length);
+}
+
+static bool gpu_is_same(void)
+{
+	return memory_is(gpu, LENGTH);
 }
 
 static bool file_is_same(int fd)
@@ -90,6 +104,44 @@ static void data(void)
 }
 
 /* ---- misuse ---- */
+
+/* Managed memory: transferred through the page cache, and not registered.  As on an H200's machine. */
+static void managed(void)
+{
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUdeviceptr address;
+	unsigned char *m;
+
+	MUST(!cuMemAllocManaged(&address, 65536, CU_MEM_ATTACH_GLOBAL));
+	m = (unsigned char *)(uintptr_t)address;
+	STATUS(cuFileBufRegister(m, 65536, 0), CU_FILE_CUDA_MEMORY_TYPE_INVALID);
+	memcpy(m, bytes, 65536);
+	EXPECT(cuFileWrite(fh, m, 65536, 0, 0), 65536);
+	EXPECT(cuFileWrite(fh, m, 100, 65536, 0), 100);
+	memset(m, 0, 65536);
+	EXPECT(cuFileRead(fh, m, 65536, 0, 0), 65536);
+	CHECK(!memcmp(m, bytes, 65536));
+	EXPECT(cuFileRead(fh, m, 8192, 65536, 7), 100);
+	CHECK(!memcmp(m + 7, bytes, 100));
+	EXPECT(cuFileRead(fh, m, 8192, 1 << 20, 0), 0);
+	cuFileHandleDeregister(fh);
+	EXPECT(cuFileRead(fh, m, 8192, 0, 0), -1);
+	MUST(!cuMemFree(address));
+	close(fd);
+	fd = open("/proc/self/exe", O_RDONLY);
+	MUST(fd >= 0);
+	fh = handle(fd);
+	MUST(!cuMemAllocManaged(&address, 65536, CU_MEM_ATTACH_GLOBAL));
+	errno = 0;
+	EXPECT(cuFileWrite(fh, (void *)(uintptr_t)address, 4096, 0, 0), -1);
+	EXPECT(errno, EBADF);
+	EXPECT(cuFileRead(fh, (void *)(uintptr_t)address, 4, 0, 0), 4);
+	CHECK(!memcmp((void *)(uintptr_t)address, "\177ELF", 4));
+	MUST(!cuMemFree(address));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
 
 static void wrong_handles(void)
 {
@@ -381,6 +433,50 @@ static void several_streams(void)
 	close(fd);
 }
 
+/* KvikIO's test looks for these words. */
+static void wrong_way_in_stream(void)
+{
+	size_t size = 4096;
+	off_t zero = 0;
+	ssize_t moved = -5;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	CUfileHandle_t fh;
+	CUstream stream;
+
+	MUST(fd >= 0 && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	fh = handle(fd);
+	STATUS(cuFileWriteAsync(fh, memory, &size, &zero, &zero, &moved, stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamSynchronize(stream) && !cuStreamDestroy(stream));
+	EXPECT(moved, -CU_FILE_INVALID_FILE_OPEN_FLAG);
+	CHECK(!strcmp(CUFILE_ERRSTR((int)moved), "unsupported file open flags"));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
+/* Memory that nothing has used before, and an odd length: what pinning it asks of CUDA must not wait for the stream itself. */
+static void new_in_stream(void)
+{
+	size_t size = 65536 + 992;
+	off_t zero = 0, at = 4096;
+	ssize_t written = -5, moved = -5;
+	int fd = make_file();
+	CUfileHandle_t fh = handle(fd);
+	CUdeviceptr from, to;
+	CUstream stream;
+
+	MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) && !cuMemAlloc(&from, 1 << 20) && !cuMemAlloc(&to, 1 << 20));
+	MUST(!cuMemcpyHtoD(from, bytes, size) && !cuMemsetD8(to, 0, 1 << 20));
+	STATUS(cuFileWriteAsync(fh, (void *)(uintptr_t)from, &size, &zero, &zero, &written, stream), CU_FILE_SUCCESS);
+	STATUS(cuFileReadAsync(fh, (void *)(uintptr_t)to, &size, &zero, &at, &moved, stream), CU_FILE_SUCCESS);
+	MUST(!cuStreamSynchronize(stream));
+	EXPECT(written, (ssize_t)size);
+	EXPECT(moved, (ssize_t)size);
+	CHECK(memory_is(to + 4096, size));
+	MUST(!cuStreamDestroy(stream) && !cuMemFree(from) && !cuMemFree(to));
+	cuFileHandleDeregister(fh);
+	close(fd);
+}
+
 /* ---- the driver, parameters, statistics ---- */
 
 static void driver(void)
@@ -396,10 +492,16 @@ static void driver(void)
 	EXPECT(cuFileUseCount(), 0);
 	STATUS(cuFileDriverClose(), CU_FILE_DRIVER_NOT_INITIALIZED);
 	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64), CU_FILE_SUCCESS);
-	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 1UL << 40), CU_FILE_INVALID_VALUE);
+	/* As on an H200's machine: the opening of the driver puts the default in the place of what is out of range. */
+	STATUS(cuFileSetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, 1UL << 40), CU_FILE_SUCCESS);
+	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, &value), CU_FILE_SUCCESS);
+	EXPECT(value, 1UL << 40);
 	STATUS(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1), CU_FILE_INVALID_VALUE);
 	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &min, &max), CU_FILE_SUCCESS);
-	CHECK(min <= 64 && max >= 64);
+	CHECK(min == 1 && max == 256);
+	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB, &min, &max), CU_FILE_SUCCESS);
+	CHECK(min == 4 && max == UINT32_MAX);
+	STATUS(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROFILE_STATS, &min, &max), CU_FILE_INVALID_VALUE);
 	STATUS(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, "/tmp"), CU_FILE_SUCCESS);
 	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
 	STATUS(cuFileDriverOpen(), CU_FILE_SUCCESS);
@@ -409,6 +511,8 @@ static void driver(void)
 	STATUS(cuFileSetParameterBool(CUFILE_PARAM_FORCE_COMPAT_MODE, true), CU_FILE_DRIVER_ALREADY_OPEN);
 	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value), CU_FILE_SUCCESS);
 	EXPECT(value, 64);
+	STATUS(cuFileGetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, &value), CU_FILE_SUCCESS);
+	EXPECT(value, 128);
 	STATUS(cuFileGetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, &on), CU_FILE_SUCCESS);
 	CHECK(on);
 	STATUS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)), CU_FILE_SUCCESS);
@@ -424,6 +528,41 @@ static void driver(void)
 	STATUS(cuFileDriverGetProperties(&props), CU_FILE_SUCCESS);
 	CHECK(props.nvfs.poll_thresh_size == 8 && props.nvfs.dcontrolflags & 1 << CU_FILE_USE_POLL_MODE);
 	CHECK(!strcmp(cufileop_status_error(CU_FILE_BATCH_FULL), "the batch is full"));
+}
+
+/* The largest of the BARs that the kernel lists; 0: the GPU is no PCI device. */
+static uint64_t largest_bar(void)
+{
+	uint64_t begin, end, largest = 0;
+	char id[32], path[128];
+	FILE *list;
+
+	MUST(!cuDeviceGetPCIBusId(id, sizeof(id), 0));
+	for (char *c = id; *c; c++)
+		*c = (char)tolower(*c);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", id);
+	list = fopen(path, "r");
+	if (!list)
+		return 0;
+	for (int i = 0; i < 6 && fscanf(list, "%" SCNx64 " %" SCNx64 " %*x", &begin, &end) == 2; i++)
+		largest = end > begin && end - begin + 1 > largest ? end - begin + 1 : largest;
+	fclose(list);
+	return largest;
+}
+
+/* -1, 1 and NULL as on an H200's machine, which says 268435456 of its BAR1 of 256 GiB. */
+static void bar(void)
+{
+	uint64_t bytes = largest_bar();
+	size_t kb = 0;
+	int count;
+
+	MUST(!cuDeviceGetCount(&count));
+	STATUS(cuFileGetBARSizeInKB(0, NULL), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(-1, &kb), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(count, &kb), CU_FILE_INVALID_VALUE);
+	STATUS(cuFileGetBARSizeInKB(0, &kb), bytes ? CU_FILE_SUCCESS : CU_FILE_PLATFORM_NOT_SUPPORTED);
+	EXPECT(kb, bytes / 1024);
 }
 
 static void statistics(void)
@@ -474,12 +613,16 @@ int main(int argc, char **argv)
 	memory = (char *)(uintptr_t)gpu;
 	driver();
 	data();
+	managed();
 	wrong_handles();
 	wrong_buffers();
 	batches();
 	batch_of_two(context);
 	streams();
 	several_streams();
+	new_in_stream();
+	wrong_way_in_stream();
+	bar();
 	statistics();
 	return check_end("cuFile");
 }

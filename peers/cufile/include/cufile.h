@@ -46,7 +46,7 @@ extern "C" {
 	X(CU_FILE_INVALID_MAPPING_SIZE, 16, "more than can be pinned") \
 	X(CU_FILE_INVALID_MAPPING_RANGE, 17, "the mapping's range is invalid") \
 	X(CU_FILE_INVALID_FILE_TYPE, 18, "not a file that can be transferred") \
-	X(CU_FILE_INVALID_FILE_OPEN_FLAG, 19, "the file is not open in a way that fits") \
+	X(CU_FILE_INVALID_FILE_OPEN_FLAG, 19, "unsupported file open flags") \
 	X(CU_FILE_DIO_NOT_SET, 20, "the file is open without O_DIRECT") \
 	X(CU_FILE_INVALID_VALUE, 22, "invalid argument") \
 	X(CU_FILE_MEMORY_ALREADY_REGISTERED, 23, "the buffer is registered already") \
@@ -114,13 +114,19 @@ typedef enum CUfileDriverStatusFlags {
 } CUfileDriverStatusFlags_t;
 
 typedef enum CUfileDriverControlFlags {
-	CU_FILE_USE_POLL_MODE, CU_FILE_ALLOW_COMPAT_MODE, CU_FILE_VANILLA_POSIX_IO_MODE, CU_FILE_FALLBACK_IO_MODE,
+	CU_FILE_USE_POLL_MODE, CU_FILE_ALLOW_COMPAT_MODE, CU_FILE_POSIX_IO_MODE, CU_FILE_FALLBACK_IO_MODE,
+	CU_FILE_VANILLA_POSIX_IO_MODE = CU_FILE_POSIX_IO_MODE,
 } CUfileDriverControlFlags_t;
 
 typedef enum CUfileFeatureFlags {
 	CU_FILE_DYN_ROUTING_SUPPORTED, CU_FILE_BATCH_IO_SUPPORTED, CU_FILE_STREAMS_SUPPORTED, CU_FILE_PARALLEL_IO_SUPPORTED,
 	CU_FILE_P2P_SUPPORTED,
 } CUfileFeatureFlags_t;
+
+/* Of libcufile 1.16, whose functions take them: here are only the names, for sources that are built for each version. */
+typedef enum CUfileP2PFlags {
+	CUFILE_P2PDMA, CUFILE_NVFS, CUFILE_DMABUF, CUFILE_C2C, CUFILE_NVIDIA_PEERMEM,
+} CUfileP2PFlags_t;
 
 /* Sizes are in KiB. */
 typedef struct CUfileDrvProps {
@@ -147,6 +153,10 @@ CUfileError_t cuFileGetVersion(int *version);
 CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
 
 /* ---- files and buffers ---- */
+
+/* Flags of cuFileBufRegister() for file systems over RDMA; accepted here, and without effect, as all flags. */
+#define CU_FILE_RDMA_REGISTER		1
+#define CU_FILE_RDMA_RELAXED_ORDERING	2
 
 typedef struct cufileRDMAInfo {
 	int version, desc_len;
@@ -260,6 +270,12 @@ typedef enum CUFileBoolConfigParameter_t {
 typedef enum CUFileStringConfigParameter_t {
 	CUFILE_PARAM_LOGGING_LEVEL, CUFILE_PARAM_ENV_LOGFILE_PATH, CUFILE_PARAM_LOG_DIR, CUFILE_PARAM_RDMA_TRANSPORT,
 } CUFileStringConfigParameter_t;
+
+/* What the functions for slabs take; the last two are of later libraries, which have functions for them. */
+typedef enum CUFileArrayConfigParameter_t {
+	CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB, CUFILE_PARAM_POSIX_POOL_SLAB_COUNT,
+	CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_SIZE_KB, CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_COUNT,
+} CUFileArrayConfigParameter_t;
 
 CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value);
 CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value);
