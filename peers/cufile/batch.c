@@ -11,6 +11,7 @@ struct entry {
 	uint64_t began;
 	ssize_t n; /* of those that the queue does not get */
 	bool by_queue;
+	unsigned int generation;
 	struct entry *next;
 };
 
@@ -18,8 +19,10 @@ struct batch {
 	struct peerdma_file_queue *queue;
 	pthread_mutex_t lock; /* all below */
 	unsigned int capacity, used; /* entries: those of the program that were not yet reported */
+	unsigned int generation; /* counts cancellations */
+	unsigned int cancelled; /* of those used: submitted before the last of these */
 	struct entry *entries, *idle;
-	/* What the queue does not get: empty transfers, and those that are refused. */
+	/* What the queue does not get: empty transfers, and those that are refused.  And what a cancellation met. */
 	struct entry *ended, **ended_last;
 };
 
@@ -80,6 +83,15 @@ static void give_back(struct batch *b, struct entry *e)
 	e->next = b->idle;
 	b->idle = e;
 	b->used--;
+	b->cancelled -= e->generation != b->generation;
+}
+
+/* Lock. */
+static void keep_ended(struct batch *b, struct entry *e)
+{
+	e->next = NULL;
+	*b->ended_last = e;
+	b->ended_last = &e->next;
 }
 
 static CUfileOpError take(struct batch *b, unsigned int nr, struct peerdma_file_io **ios)
@@ -93,6 +105,7 @@ static CUfileOpError take(struct batch *b, unsigned int nr, struct peerdma_file_
 		b->used += nr;
 		for (unsigned int i = 0; i < nr; i++) {
 			ios[i] = &b->idle->io;
+			b->idle->generation = b->generation;
 			b->idle = b->idle->next;
 		}
 	}
@@ -145,13 +158,8 @@ static CUfileOpError submit(struct batch *b, struct peerdma_file_io **ios, unsig
 	if (peerdma_file_submit(b->queue, ios, n))
 		return CU_FILE_BATCH_SUBMIT_FAILED;
 	pthread_mutex_lock(&b->lock);
-	for (; n < nr; n++) {
-		struct entry *e = (struct entry *)ios[n];
-
-		e->next = NULL;
-		*b->ended_last = e;
-		b->ended_last = &e->next;
-	}
+	for (; n < nr; n++)
+		keep_ended(b, (struct entry *)ios[n]);
 	pthread_mutex_unlock(&b->lock);
 	return CU_FILE_SUCCESS;
 }
@@ -228,6 +236,16 @@ static CUfileIOEvents_t ended(struct entry *e)
 	return event;
 }
 
+/* Lock.  False: it was cancelled, and is not reported. */
+static bool report(struct batch *b, struct entry *e, CUfileIOEvents_t *event)
+{
+	bool reported = e->generation == b->generation;
+
+	*event = ended(e);
+	give_back(b, e);
+	return reported;
+}
+
 /* Those that the queue did not get. */
 static unsigned int collect(struct batch *b, CUfileIOEvents_t *events, unsigned int room)
 {
@@ -239,8 +257,7 @@ static unsigned int collect(struct batch *b, CUfileIOEvents_t *events, unsigned 
 		b->ended = e->next;
 		if (!b->ended)
 			b->ended_last = &b->ended;
-		events[n++] = ended(e);
-		give_back(b, e);
+		n += report(b, e, &events[n]);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return n;
@@ -275,12 +292,8 @@ static unsigned int wait_for(struct batch *b, unsigned int min, unsigned int roo
 		if (got <= 0)
 			break;
 		pthread_mutex_lock(&b->lock);
-		for (int i = 0; i < got; i++) {
-			struct entry *e = (struct entry *)done[i];
-
-			events[n++] = ended(e);
-			give_back(b, e);
-		}
+		for (int i = 0; i < got; i++)
+			n += report(b, (struct entry *)done[i], &events[n]);
 		pthread_mutex_unlock(&b->lock);
 		if ((unsigned int)got < wanted)
 			break;
@@ -307,14 +320,60 @@ EXPORT CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t id, unsigned int
 	return status(CU_FILE_SUCCESS);
 }
 
-/* Those that have not begun are not made; they are reported as cancelled. */
+/* Takes from the queue until none is left that was cancelled.  Others that have ended are kept, to be reported. */
+static void drain(struct batch *b)
+{
+	struct peerdma_file_io *done[SOME];
+	CUfileIOEvents_t unused;
+	unsigned int left;
+	int got;
+
+	do {
+		got = peerdma_file_wait(b->queue, done, 1, SOME, -1);
+		pthread_mutex_lock(&b->lock);
+		for (int i = 0; i < got; i++) {
+			struct entry *e = (struct entry *)done[i];
+
+			if (e->generation == b->generation)
+				keep_ended(b, e);
+			else
+				report(b, e, &unused);
+		}
+		left = b->cancelled;
+		pthread_mutex_unlock(&b->lock);
+	} while (left && (got > 0 || got == -EINTR));
+}
+
+/*
+ * As libcufile 1.15.1 on a machine with an H200: nothing of what was submitted before is reported, not even what had ended.
+ * Those that have not begun are not made; the others are waited for, so that their places are free.
+ */
 EXPORT CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t id)
 {
+	CUfileIOEvents_t unused;
 	struct batch *b = id;
+	struct entry *e, *list;
+	bool any;
 
 	stats_count(COUNT_BATCH_CANCEL, b);
-	if (!b || peerdma_file_cancel(b->queue) < 0)
+	if (!b)
 		return status(CU_FILE_INTERNAL_BATCH_CANCEL_ERROR);
+	pthread_mutex_lock(&b->lock);
+	b->generation++;
+	b->cancelled = b->used;
+	list = b->ended;
+	b->ended = NULL;
+	b->ended_last = &b->ended;
+	while ((e = list)) {
+		list = e->next;
+		report(b, e, &unused);
+	}
+	any = b->cancelled;
+	pthread_mutex_unlock(&b->lock);
+	if (peerdma_file_cancel(b->queue) < 0)
+		return status(CU_FILE_INTERNAL_BATCH_CANCEL_ERROR);
+	if (any)
+		drain(b);
 	return status(CU_FILE_SUCCESS);
 }
 

@@ -258,26 +258,20 @@ static void batches(void)
 	p[1].fh = p;
 	STATUS(cuFileBatchIOSubmit(batch, 2, p, 0), CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR);
 	p[1].fh = fh;
-	/* Cancelled: each is reported, made or not. */
+	/* Cancelled: none is reported, made or not, and all places are free, as on an H200's machine. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
 	STATUS(cuFileBatchIOCancel(batch), CU_FILE_SUCCESS);
 	n = PIECES;
 	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
-	EXPECT(n, PIECES);
-	for (unsigned int i = 0; i < n; i++)
-		CHECK(events[i].status == CUFILE_COMPLETE || events[i].status == CUFILE_CANCELED);
+	EXPECT(n, 0);
 	/* What is submitted afterwards is made; what was cancelled before is not made after all. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES - 1, p, 0), CU_FILE_SUCCESS);
 	STATUS(cuFileBatchIOCancel(batch), CU_FILE_SUCCESS);
 	STATUS(cuFileBatchIOSubmit(batch, 1, &p[PIECES - 1], 0), CU_FILE_SUCCESS);
 	n = PIECES;
 	STATUS(cuFileBatchIOGetStatus(batch, PIECES, &n, events, NULL), CU_FILE_SUCCESS);
-	EXPECT(n, PIECES);
-	for (unsigned int i = 0; i < n; i++) {
-		bool last = events[i].cookie == &p[PIECES - 1];
-
-		CHECK(events[i].status == CUFILE_COMPLETE || (!last && events[i].status == CUFILE_CANCELED));
-	}
+	EXPECT(n, 1);
+	CHECK(events[0].cookie == &p[PIECES - 1] && events[0].status == CUFILE_COMPLETE);
 	/* Destroyed while they are being made. */
 	STATUS(cuFileBatchIOSubmit(batch, PIECES, p, 0), CU_FILE_SUCCESS);
 	cuFileBatchIODestroy(batch);
