@@ -181,8 +181,9 @@ struct peerdma_file_queue {
 /*
  * Opens a queue for up to `depth' operations (1 to 4096) that are submitted and not yet returned.
  * Each queue has one thread, and up to four as there is work for them; signals are blocked in them,
- * but for those of faults (SIGSEGV, SIGBUS, SIGSYS...).  A GPU's copies are made in the CUDA context that was current in the thread that submitted
- * the operation; it must exist until the operation has ended.
+ * but for those of faults (SIGSEGV, SIGBUS, SIGSYS...).  A GPU's copies are made in the CUDA context
+ * that was current in the thread that submitted the operation; it must exist until the operation
+ * has ended.
  *
  * A thread that has submitted operations may get EINTR from system calls that the kernel does not
  * restart, such as epoll_wait(2), although no signal was delivered: io_uring wakes it.  A filter of

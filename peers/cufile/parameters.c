@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * parameters.c - cuFile's settings, from cufile.json and from the program.  They are kept and returned.  Three have an effect here: whether transfers may be copied
- * (ALLOW_COMPAT_MODE), the size of a batch, and what the properties report.
+ * parameters.c - cuFile's settings, from cufile.json and from the program.  They are kept and returned.  Three have an effect here:
+ * whether transfers may be copied (ALLOW_COMPAT_MODE), the size of a batch, and what the properties report.
  */
 #include "cufile_int.h"
 

@@ -415,6 +415,8 @@ class Pair(Case):
         for text, words in (
                 ("echo 'Welcome \033[2J!'", ["printed no bundle but 'Welcome \\x1b[2J!'"]), (":", ["printed nothing"]),
                 ("head -c 100000 /dev/urandom", ["printed no bundle but"]),
+                # A character of two bytes where the text is cut.
+                (r"printf '\001%075d\303\251' 0", ["printed no bundle but"]),
                 (f"head -c {size // 2 // 512 * 512} {whole}", ["not a whole bundle"]), (f"head -c {last} {whole}", ["not a whole bundle"]),
                 (f"head -c 1000 {whole}", ["not a whole bundle"]), (f"cat {packed}", ["printed no bundle"]),
                 (f"cat {whole}; exit 5", ["failed with code 5"]), ("exit 255", ["failed with code 255"]),

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/base/clean.h"
 #include "pair_remote.h"
 #include "base/tool.h"
 
@@ -227,16 +228,15 @@ static int take_output(const struct remote *r, int fd, long long deadline, size_
 /* What it has printed instead, for the message. */
 static void first_line(int fd, char out[96])
 {
-	char raw[80], *clean;
+	char raw[80];
 	ssize_t n = pread(fd, raw, sizeof(raw), 0);
 
 	*out = 0;
 	if (n <= 0)
 		return;
 	raw[n - (n == sizeof(raw))] = 0;
-	clean = text_clean(raw, strcspn(raw, "\r\n"));
-	snprintf(out, 96, "%.80s", clean ? clean : "");
-	free(clean);
+	raw[strcspn(raw, "\r\n")] = 0;
+	clean_copy(out, 96, raw);
 }
 
 /* A plain tar file, as tree_bundle() writes it: what is compressed may be of any size unpacked. */
