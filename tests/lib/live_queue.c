@@ -397,7 +397,7 @@ static void refused(void)
 	EXPECT(peerdma_file_queue_open(1, 2, &queue), -EINVAL);
 	small = open_queue(2);
 	for (int i = 0; i < 3; i++)
-		io[i] = io_of(file, false, host, 10, 0);
+		io[i] = io_of(file, false, &host[16 * i], 10, 0);
 	EXPECT(peerdma_file_submit(small, ios, 3), -EINVAL);
 	/* All or none. */
 	io[1].flags = 2;
