@@ -4,10 +4,10 @@
 # The frame grabber: frames from a camera outside the machine land in GPU memory by the grabber's own DMA, and the memory is
 # taken back meanwhile. Then V4L2's own tools, and cameras that lose packets, swap them, and send what no camera sends.
 # vm: --timeout 240 --cards 0 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
-# vm: --timeout 240 --cards 0 --iommu on --kernel 7.2 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm: --timeout 240 --cards 0 --iommu on --kernel 6.12 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
 # vm-more: --timeout 240 --cards 0 --iommu on --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
-# vm-more: --timeout 240 --cards 0 --iommu {off,on} --kernel 6.12 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
-# vm-more: --timeout 240 --cards 0 --kernel 7.2 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm-more: --timeout 240 --cards 0 --kernel 6.12 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
+# vm-more: --timeout 240 --cards 0 --iommu {off,on} --kernel 7.2 --camera camera --camera "camera --lose 301" --camera "camera --garbage 97 --swap 501" --camera "camera --stall 13"
 
 . "$TOP/tests/vm/lib.sh"
 
