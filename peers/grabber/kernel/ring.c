@@ -14,7 +14,6 @@
  */
 #define FRAMES_AHEAD	2
 
-
 static u32 after(u32 slot)
 {
 	return (slot + 1) % NIC_SLOTS;
@@ -42,7 +41,7 @@ static void done(struct grabber_ring *ring, struct grabber_buffer *buffer,
 	vb2_buffer_done(&vb->vb2_buf, state);
 }
 
-/* Frames without a buffer, from the one after the last that was counted. */
+/* Counts the frame that arrived, and those in front of it of which nothing came. */
 static void count_frame(struct grabber_ring *ring, u64 *as)
 {
 	if (ring->frame >= ring->next_frame)
