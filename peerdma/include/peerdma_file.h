@@ -108,7 +108,7 @@ ssize_t peerdma_file_write(struct peerdma_file *file, const void *ptr, size_t le
 struct peerdma_file_counters {
 	uint32_t size;		/* in: sizeof(struct peerdma_file_counters) */
 	uint32_t reserved;	/* 0 */
-	/* bytes that the disk moved to or from GPU memory; and holes of the file, which the kernel fills with zeros */
+	/* bytes that the disk moved to or from GPU memory; holes, which the kernel fills, included */
 	uint64_t direct;
 	uint64_t copied;	/* bytes of GPU memory that went through host memory */
 	uint64_t host;		/* bytes to and from host memory that the caller gave */

@@ -85,15 +85,7 @@ static bool hear(struct pipe *p, void *what, size_t length)
 
 static void write_witness(struct pipe *p, uint64_t bytes)
 {
-	FILE *f = p->witness ? fopen(p->witness, "we") : NULL;
-	uint64_t bar, length;
-
-	if (!p->witness)
-		return;
-	pci_bar(p->side.gpu.pci, GPU_BAR, &bar, &length);
-	if (f)
-		fprintf(f, "%#" PRIx64 " %" PRIu64 " %" PRIu64 "\n", bar, length, bytes);
-	if (!f || fclose(f))
+	if (p->witness && !bar_report(p->witness, p->side.gpu.pci, GPU_BAR, bytes))
 		screen_fail("%s: %s", p->witness, strerror(errno));
 }
 
@@ -118,27 +110,6 @@ static bool meet(struct pipe *p, struct hello *own, struct hello *other)
 }
 
 /* ---- machine A ---- */
-
-static uint64_t grabber_bytes(const char *column)
-{
-	FILE *f = fopen("/sys/kernel/debug/peerdma_grabber/grabbers", "re");
-	char line[512], *cell, *rest;
-	uint64_t sum = 0;
-	int at = -1, i;
-
-	for (bool head = true; f && fgets(line, sizeof(line), f); head = false) {
-		rest = line;
-		for (i = 0; (cell = strsep(&rest, "\t\n")); i++) {
-			if (head && !strcmp(cell, column))
-				at = i;
-			else if (!head && i == at)
-				sum += strtoull(cell, NULL, 10);
-		}
-	}
-	if (f)
-		fclose(f);
-	return sum;
-}
 
 /* The same memory as dma-bufs for the grabber, one for each slot. */
 static bool give_slots(struct pipe *p, struct stream *s, int fds[SLOTS], struct peerdma_region **region)
@@ -221,12 +192,12 @@ static bool capture(struct pipe *p, struct stream *s)
 		return false;
 	screen_step(1, "Machine A", "camera -> grabber -> GPU %s -> RDMA", p->side.gpu.pci);
 	screen_row("grabber", "%s by its DMA into GPU memory, %" PRIu64 " bytes into host memory",
-		   screen_bytes(bytes, grabber_bytes("dmabuf_bytes")), grabber_bytes("host_bytes"));
+		   screen_bytes(bytes, grabber_counted("dmabuf_bytes")), grabber_counted("host_bytes"));
 	screen_row("RDMA", "%u frames, %s, from GPU memory: registered by its address", n, screen_bytes(sent, n * s->length));
 	screen_row("", "the adapter is software: the guest's processor moves what the DMA of a real one would");
-	screen_check(n == p->frames && !grabber_bytes("host_bytes") && after == before, "copies",
+	screen_check(n == p->frames && !grabber_counted("host_bytes") && after == before, "copies",
 		     "none: neither into host memory nor by the GPU's copy engine");
-	write_witness(p, grabber_bytes("dmabuf_bytes"));
+	write_witness(p, grabber_counted("dmabuf_bytes"));
 	stream_close(s);
 	for (int i = 0; i < SLOTS; i++)
 		close(fds[i]);
@@ -284,7 +255,7 @@ static bool store(struct pipe *p)
 	struct peerdma_cache *cache;
 	struct peerdma_file *file;
 	uint64_t before, after;
-	unsigned int count = 0;
+	unsigned int count = 0, right;
 	uint32_t *numbers;
 	bool ok;
 	int fd;
@@ -305,8 +276,8 @@ static bool store(struct pipe *p)
 	screen_row("disk", "%s by its DMA from GPU memory, %s copied", screen_bytes(direct, counters.direct),
 		   screen_bytes(copied, counters.copied));
 	screen_check(ok && after == before && !counters.copied, "copies", "none: neither through host memory nor by the GPU's copy engine");
-	screen_check(ok && right_frames(p, &other, fd, numbers, count) == other.frames, "checksums",
-		     "the camera's, over each frame in the file: %u right", ok ? right_frames(p, &other, fd, numbers, count) : 0);
+	right = ok ? right_frames(p, &other, fd, numbers, count) : 0;
+	screen_check(ok && right == other.frames, "checksums", "the camera's, over each frame in the file: %u right", right);
 	write_witness(p, counters.direct);
 	peerdma_file_close(file);
 	peerdma_cache_close(cache);
@@ -316,15 +287,6 @@ static bool store(struct pipe *p)
 }
 
 /* ---- the program ---- */
-
-static bool number(const char *text, unsigned int most, unsigned int *to)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	*to = (unsigned int)value;
-	return end != text && !*end && value >= 1 && value <= most;
-}
 
 static bool options(int argc, char **argv, struct pipe *p)
 {
@@ -345,10 +307,10 @@ static bool options(int argc, char **argv, struct pipe *p)
 			p->host = optarg;
 			break;
 		case 'f':
-			right = number(optarg, 1000, &p->frames);
+			right = parse_count(optarg, 1000, &p->frames);
 			break;
 		case 'r':
-			right = number(optarg, 120, &p->rate);
+			right = parse_count(optarg, 120, &p->rate);
 			break;
 		case 'w':
 			p->witness = optarg;

@@ -84,27 +84,6 @@ static bool whole(uint64_t va, size_t length, uint32_t *number)
 	return right;
 }
 
-/* ---- counters ---- */
-
-/* A column of the grabber's line in debugfs; there is one grabber for the tests that ask. */
-static long long counted(const char *column)
-{
-	char line[512], *cell, *rest = line;
-	FILE *f = fopen("/sys/kernel/debug/peerdma_grabber/grabbers", "re");
-	int at = -1;
-
-	MUST(f && fgets(line, sizeof(line), f));
-	for (int i = 0; (cell = strsep(&rest, "\t\n")); i++)
-		if (!strcmp(cell, column))
-			at = i;
-	MUST(at >= 0 && fgets(line, sizeof(line), f));
-	fclose(f);
-	rest = line;
-	while (at--)
-		strsep(&rest, "\t\n");
-	return atoll(rest);
-}
-
 /* ---- streams ---- */
 
 static void begin_stream(struct stream *s)
@@ -140,7 +119,7 @@ static void take_frames(struct stream *s, struct place places[], int count)
 
 static void stream_into(void (*make)(struct place *p, size_t length))
 {
-	long long dmabuf = counted("dmabuf_bytes"), host = counted("host_bytes"), frames = counted("frames");
+	long long dmabuf = (long long)grabber_counted("dmabuf_bytes"), host = (long long)grabber_counted("host_bytes"), frames = (long long)grabber_counted("frames");
 	struct place places[BUFFERS];
 	struct stream s;
 
@@ -149,12 +128,12 @@ static void stream_into(void (*make)(struct place *p, size_t length))
 	EXPECT(stream_start(&s), 0);
 	take_frames(&s, places, 30);
 	EXPECT(stream_stop(&s), 0);
-	frames = counted("frames") - frames;
+	frames = (long long)grabber_counted("frames") - frames;
 	CHECK(frames >= 30);
 	/* And a part of the frame that was arriving at the end. */
-	CHECK(counted("dmabuf_bytes") - dmabuf >= frames * (long long)s.length);
-	CHECK(counted("dmabuf_bytes") - dmabuf < (frames + 1) * (long long)s.length);
-	EXPECT(counted("host_bytes") - host, 0);
+	CHECK((long long)grabber_counted("dmabuf_bytes") - dmabuf >= frames * (long long)s.length);
+	CHECK((long long)grabber_counted("dmabuf_bytes") - dmabuf < (frames + 1) * (long long)s.length);
+	EXPECT((long long)grabber_counted("host_bytes") - host, 0);
 	stream_close(&s);
 	for (int i = 0; i < BUFFERS; i++)
 		end_place(&places[i], false);
@@ -306,7 +285,7 @@ static void user_pointers(void)
 	static const size_t offsets[] = { 0, 16, 1 };
 
 	for (unsigned int k = 0; k < sizeof(offsets) / sizeof(offsets[0]); k++) {
-		long long copied = counted("copied_bytes");
+		long long copied = (long long)grabber_counted("copied_bytes");
 		void *at[BUFFERS];
 		char *memory[BUFFERS];
 		struct stream s;
@@ -328,7 +307,7 @@ static void user_pointers(void)
 				CHECK((unsigned char)memory[i][b] == 0xee);
 			munmap(memory[i], s.length + 2 * PAGE);
 		}
-		copied = counted("copied_bytes") - copied;
+		copied = (long long)grabber_counted("copied_bytes") - copied;
 		CHECK(offsets[k] == 16 || (offsets[k] ? copied > 0 : !copied));
 	}
 }

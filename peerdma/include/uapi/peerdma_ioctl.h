@@ -285,10 +285,10 @@ struct peerdma_export_args {
  * Views of both kinds delay the removal of the GPU, until their pages are idle: a page view
  * cannot be taken from a persistent user.  Since Linux 6.17 a page that another view maps is not idle.
  *
- * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory, or its driver manages its own DMA; ENODEV as
- * for MAP.  For pages of p2pdma the kernel's own rules decide, which it also applies to each transfer.  For
- * others, peerdma's: struct pages do not stop the kernel from trying.  A file's device is known; that of a
- * network socket is not.
+ * FOR_DEVICE: EOPNOTSUPP if the device cannot reach the memory, or its driver manages its own
+ * DMA; ENODEV as for MAP.  For pages of p2pdma the kernel's own rules decide, which it also applies
+ * to each transfer.  For others peerdma's rules decide: struct pages do not stop the kernel from
+ * trying.  A file's device is known; that of a network socket is not.
  *
  * EOPNOTSUPP also for memory without such pages (the kernel's log says so), of a provider
  * without persistent pins, of an imported dma-buf, and for host memory, whose own address can be

@@ -167,6 +167,18 @@ void pci_bar(const char *pci, int bar, uint64_t *start, uint64_t *length)
 	*length = end ? end + 1 - *start : 0;
 }
 
+bool bar_report(const char *path, const char *pci, int bar, uint64_t bytes)
+{
+	FILE *f = fopen(path, "we");
+	uint64_t start, length;
+
+	if (!f)
+		return false;
+	pci_bar(pci, bar, &start, &length);
+	fprintf(f, "%#" PRIx64 " %" PRIu64 " %" PRIu64 "\n", start, length, bytes);
+	return !fclose(f);
+}
+
 int debugfs_lines(const char *path)
 {
 	FILE *f = fopen(path, "re");

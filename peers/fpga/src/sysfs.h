@@ -31,6 +31,9 @@ int pci_bar_of(const char *pci, uint64_t phys, uint64_t *offset);
 /* Where a BAR is in physical memory; length 0: there is none. */
 void pci_bar(const char *pci, int bar, uint64_t *start, uint64_t *length);
 
+/* Writes what peers/witness reads: where the BAR is, and how many bytes went there.  False and errno. */
+bool bar_report(const char *path, const char *pci, int bar, uint64_t bytes);
+
 /* Lines of a table in debugfs behind the one that names the columns; -1: no such file. */
 int debugfs_lines(const char *path);
 

@@ -153,3 +153,12 @@ void buffer_free(void *buf, size_t length)
 	if (buf)
 		munmap(buf, length);
 }
+
+bool parse_count(const char *text, unsigned int most, unsigned int *count)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	*count = (unsigned int)value;
+	return end != text && !*end && value >= 1 && value <= most;
+}

@@ -21,6 +21,9 @@ void sleep_ms(unsigned int ms);
 /* "64K", "1M", "4096"; false: not a size, zero, or too large. */
 bool parse_size(const char *text, uint64_t *size);
 
+/* A decimal number from 1 to most; false: it is not. */
+bool parse_count(const char *text, unsigned int most, unsigned int *count);
+
 /* The same bytes for the same seed, everywhere. */
 void pattern_fill(void *buf, size_t length, uint64_t seed);
 

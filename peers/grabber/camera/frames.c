@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* frames.c - what the camera is told to do, and the frames that it takes. */
+/* frames.c - obeys the orders of the grabber, and draws the frames. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>

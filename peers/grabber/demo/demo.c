@@ -119,14 +119,16 @@ static bool queue(struct demo *d, struct stream *s, unsigned int i)
 
 static bool begin_surfaces(struct demo *d, struct stream *s)
 {
+	int err;
+
 	for (unsigned int i = 0; i < BUFFERS; i++) {
 		if (!make_surface(d, &d->surfaces[i]) || !queue(d, s, i))
 			return false;
 	}
-	if (!stream_start(s))
-		return true;
-	why_set(&d->why, "the stream does not start: %s", strerror(errno));
-	return false;
+	err = stream_start(s);
+	if (err)
+		why_set(&d->why, "the stream does not start: %s", strerror(-err));
+	return !err;
 }
 
 /* Takes a frame and looks at it in GPU memory.  False: none came. */
@@ -154,33 +156,11 @@ static bool take(struct demo *d, struct stream *s, struct taken *t, struct tally
 	return true;
 }
 
-/* A sum of a column of all grabbers in debugfs. */
-static uint64_t counted(const char *column)
-{
-	FILE *f = fopen("/sys/kernel/debug/peerdma_grabber/grabbers", "re");
-	char line[512], *cell, *rest;
-	uint64_t sum = 0;
-	int at = -1, i;
-
-	for (bool head = true; f && fgets(line, sizeof(line), f); head = false) {
-		rest = line;
-		for (i = 0; (cell = strsep(&rest, "\t\n")); i++) {
-			if (head && !strcmp(cell, column))
-				at = i;
-			else if (!head && i == at)
-				sum += strtoull(cell, NULL, 10);
-		}
-	}
-	if (f)
-		fclose(f);
-	return sum;
-}
-
 /* ---- the steps ---- */
 
 static void by_dma(struct demo *d)
 {
-	uint64_t dmabuf = counted("dmabuf_bytes"), host = counted("host_bytes"), begin;
+	uint64_t dmabuf = grabber_counted("dmabuf_bytes"), host = grabber_counted("host_bytes"), begin;
 	char bytes[SCREEN_CELL], took[SCREEN_CELL];
 	struct tally tally = { 0 };
 	struct stream s;
@@ -204,16 +184,16 @@ static void by_dma(struct demo *d)
 	stream_close(&s);
 	screen_check(tally.whole == d->frames && !tally.wrong, "checksums",
 		     "the camera's, over each frame as the GPU has it: %u right", tally.whole);
-	screen_check(counted("host_bytes") == host && counted("dmabuf_bytes") - dmabuf >= (uint64_t)d->frames * s.length,
+	screen_check(grabber_counted("host_bytes") == host && grabber_counted("dmabuf_bytes") - dmabuf >= (uint64_t)d->frames * s.length,
 		     "bytes", "%s by DMA into GPU memory, %" PRIu64 " into host memory",
-		     screen_bytes(bytes, counted("dmabuf_bytes") - dmabuf), counted("host_bytes") - host);
+		     screen_bytes(bytes, grabber_counted("dmabuf_bytes") - dmabuf), grabber_counted("host_bytes") - host);
 	for (int i = 0; i < BUFFERS; i++)
 		end_surface(d, &d->surfaces[i], false);
 }
 
 static void by_host(struct demo *d)
 {
-	uint64_t before = counted("host_bytes"), copied = gpu_bytes_copied(), gpu;
+	uint64_t before = grabber_counted("host_bytes"), copied = gpu_bytes_copied(), gpu;
 	unsigned int frames = 10, whole = 0;
 	char dma[SCREEN_CELL], copy[SCREEN_CELL];
 	void *at[BUFFERS] = { 0 };
@@ -242,7 +222,7 @@ static void by_host(struct demo *d)
 	stream_close(&s);
 	gpu_free(&d->gpus[0], gpu, &d->why);
 	screen_check(ok && whole == frames, "bytes", "%s by DMA into host memory, then %s by the GPU: each crosses the bus twice",
-		     screen_bytes(dma, counted("host_bytes") - before), screen_bytes(copy, gpu_bytes_copied() - copied));
+		     screen_bytes(dma, grabber_counted("host_bytes") - before), screen_bytes(copy, gpu_bytes_copied() - copied));
 }
 
 static void lossy(struct demo *d)
@@ -334,33 +314,12 @@ static void counted_back(struct demo *d)
 	screen_row("BAR1", "%" PRIu64 " KiB in use, the driver's own", usage.bar1_used >> 10);
 }
 
-static void witness(struct demo *d)
-{
-	FILE *f = fopen(d->witness, "we");
-	uint64_t bar, length;
-
-	pci_bar(d->gpus[0].pci, GPU_BAR, &bar, &length);
-	if (f)
-		fprintf(f, "%#" PRIx64 " %" PRIu64 " %" PRIu64 "\n", bar, length, counted("dmabuf_bytes"));
-	if (!f || fclose(f))
-		screen_fail("%s: %s", d->witness, strerror(errno));
-}
-
 /* ---- the program ---- */
 
 static int missing(const char *what)
 {
 	fprintf(stderr, "capture-demo: %s\n", what);
 	return EXIT_MISSING;
-}
-
-static bool number(const char *text, unsigned int most, unsigned int *to)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	*to = (unsigned int)value;
-	return end != text && !*end && value >= 1 && value <= most;
 }
 
 static bool options(int argc, char **argv, struct demo *d)
@@ -375,10 +334,10 @@ static bool options(int argc, char **argv, struct demo *d)
 	while (right && (option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
 		switch (option) {
 		case 'f':
-			right = number(optarg, 100000, &d->frames);
+			right = parse_count(optarg, 100000, &d->frames);
 			break;
 		case 'r':
-			right = number(optarg, 120, &d->rate);
+			right = parse_count(optarg, 120, &d->rate);
 			break;
 		case 'w':
 			d->witness = optarg;
@@ -421,7 +380,7 @@ int main(int argc, char **argv)
 		lossy(&d);
 	freed(&d);
 	counted_back(&d);
-	if (d.witness)
-		witness(&d);
+	if (d.witness && !bar_report(d.witness, d.gpus[0].pci, GPU_BAR, grabber_counted("dmabuf_bytes")))
+		screen_fail("%s: %s", d.witness, strerror(errno));
 	return screen_close("every frame by the grabber's DMA, none through the host, and all given back") ? EXIT_FAIL : EXIT_PASS;
 }

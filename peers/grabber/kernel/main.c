@@ -4,8 +4,8 @@
  * that writes frames into GPU memory by DMA.  The grabber is a network controller, an Intel
  * 82574 (8086:10d3), whose wire leads to a camera (grabber_wire.h).
  *
- * A network card of this kind in a real machine is nobody's grabber: the driver is never
- * loaded by itself.
+ * In a real machine such a controller is a network card.  So the kernel never loads this driver
+ * by itself.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>

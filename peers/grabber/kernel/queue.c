@@ -72,7 +72,7 @@ static int start_streaming(struct vb2_queue *q, unsigned int count)
 
 static void stop_streaming(struct vb2_queue *q)
 {
-	ring_stop(&of(q)->ring, VB2_BUF_STATE_ERROR);
+	ring_stop(&of(q)->ring);
 }
 
 static const struct vb2_ops ops = {

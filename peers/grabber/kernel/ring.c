@@ -438,7 +438,7 @@ void ring_start(struct grabber_ring *ring, const struct grabber_picture *picture
 	mutex_unlock(&ring->lock);
 }
 
-void ring_stop(struct grabber_ring *ring, enum vb2_buffer_state state)
+void ring_stop(struct grabber_ring *ring)
 {
 	struct grabber_buffer *buffer, *next;
 
@@ -453,7 +453,7 @@ void ring_stop(struct grabber_ring *ring, enum vb2_buffer_state state)
 	list_splice_init(&ring->aimed, &ring->queued);
 	list_for_each_entry_safe(buffer, next, &ring->queued, node) {
 		list_del_init(&buffer->node);
-		vb2_buffer_done(&buffer->vb.vb2_buf, state);
+		vb2_buffer_done(&buffer->vb.vb2_buf, VB2_BUF_STATE_ERROR);
 	}
 	mutex_unlock(&ring->lock);
 	cancel_delayed_work_sync(&ring->repeat);

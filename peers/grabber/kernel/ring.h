@@ -35,7 +35,7 @@ struct grabber_place {
 	u32 block;
 };
 
-/* What a camera is told. */
+/* The format of the frames, which the grabber orders from the camera. */
 struct grabber_picture {
 	u32 width, height, fourcc, bytes_per_line;
 	u32 frame_bytes;		/* in whole blocks; the picture may be less */
@@ -82,8 +82,8 @@ void ring_exit(struct grabber_ring *ring);
 
 /* Starts the camera.  Buffers that were queued before are used. */
 void ring_start(struct grabber_ring *ring, const struct grabber_picture *picture);
-/* Stops it, and gives all buffers back, in `state'. */
-void ring_stop(struct grabber_ring *ring, enum vb2_buffer_state state);
+/* Stops it, and gives all buffers back, with errors. */
+void ring_stop(struct grabber_ring *ring);
 
 /* Takes a buffer, or gives it back at once with an error if it is not valid. */
 void ring_queue(struct grabber_ring *ring, struct grabber_buffer *buffer);

@@ -36,6 +36,9 @@ int stream_stop(struct stream *s);
 /* Waits for a frame; -ETIMEDOUT: none came. */
 int stream_take(struct stream *s, int timeout_ms, struct taken *taken);
 
+/* A column of /sys/kernel/debug/peerdma_grabber/grabbers, summed over all grabbers. */
+uint64_t grabber_counted(const char *column);
+
 /* Is this a whole picture of the camera's? Its number, if it has a stamp. */
 bool frame_whole(const void *bytes, size_t length, uint32_t *number);
 
